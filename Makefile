@@ -1,0 +1,48 @@
+# Everything runs in .venv, which is made on first use; `make test` and `make demo` need Python >= 3.11, Rust and make.
+PYTHON ?= python3
+VENV := .venv
+VENV_PYTHON := $(VENV)/bin/python
+DEPENDENCIES := $(VENV)/.dependencies
+NATIVE := $(VENV)/.native
+RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock -name target -prune -o -type f -print)
+
+.PHONY: setup build test test-rust test-python types format lint clean
+
+setup: $(NATIVE)
+build: $(NATIVE)
+
+$(DEPENDENCIES): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("groundkit needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'
+	test -x $(VENV_PYTHON) || $(PYTHON) -m venv $(VENV)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev polars pydantic
+	touch $@
+
+$(NATIVE): $(DEPENDENCIES) $(RUST_SOURCES)
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PIP_CONSTRAINT=constraints.txt PIP_QUIET=1 $(VENV_PYTHON) -m maturin develop --release --locked --quiet
+	touch $@
+
+test: test-rust types test-python
+
+test-rust:
+	cargo test --locked --quiet
+
+types: $(NATIVE)
+	$(VENV_PYTHON) -m mypy
+
+test-python: $(NATIVE)
+	$(VENV_PYTHON) -m pytest
+
+format: $(DEPENDENCIES)
+	cargo fmt
+	$(VENV_PYTHON) -m ruff format
+	$(VENV_PYTHON) -m ruff check --fix
+
+lint: $(DEPENDENCIES)
+	cargo fmt --check
+	cargo clippy --locked --all-targets --quiet
+	$(VENV_PYTHON) -m ruff format --check
+	$(VENV_PYTHON) -m ruff check
+
+clean:
+	rm -rf target $(VENV)

@@ -1,0 +1,1 @@
+"""Evaluation of retrieval systems: judgments, reports, significance and BEIR adaptation."""

@@ -1,0 +1,1 @@
+//! The paired bootstrap: `CPython`'s index stream, exact sums and the summary of the bootstrap means.

@@ -1,0 +1,6 @@
+//! The two kernels of groundkit: a deterministic paired bootstrap and a streaming, checking reader of BEIR dumps.
+//!
+//! Nothing here knows Python. Plain data goes in (buffers, paths, numbers) and plain data comes out.
+
+pub mod beir;
+pub mod bootstrap;

@@ -1,0 +1,12 @@
+"""The package as a whole."""
+
+import groundkit
+from groundkit.errors import EvalError, GroundkitError
+
+
+def test_every_refusal_is_a_groundkit_error() -> None:
+    assert issubclass(EvalError, GroundkitError)
+
+
+def test_the_native_module_carries_the_version_of_the_package() -> None:
+    assert groundkit.__version__ == "0.1.0"
