@@ -1,1 +1,3 @@
 //! Reading, checking and publishing BEIR datasets.
+
+pub mod mapping;
