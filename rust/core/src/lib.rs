@@ -4,3 +4,5 @@
 
 pub mod beir;
 pub mod bootstrap;
+pub mod error;
+pub mod threads;

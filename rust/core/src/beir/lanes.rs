@@ -1,0 +1,187 @@
+//! Classes of the bytes of a JSON string, many bytes at a time.
+//!
+//! [`Avx2`] needs the feature at run time; [`Portable`] is plain Rust that compilers vectorise for what the target has
+//! as a baseline (SSE2, NEON). Both give the same masks.
+
+#![allow(clippy::inline_always)] // a level's features reach only what is inlined into its dispatch
+
+/// Bit `i` of each mask tells about byte `i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Masks {
+    /// A quotation mark, a backslash or a control character below 0x20: where plain text ends.
+    pub special: u32,
+    /// A byte at or above 0x80.
+    pub non_ascii: u32,
+    /// A UTF-8 continuation byte, 0x80 to 0xBF.
+    pub continuation: u32,
+}
+
+/// Bytes classified at once.
+pub const WIDTH: usize = 32;
+
+/// A way to compute [`Masks`].
+pub trait Lanes: Copy {
+    /// Classify 32 bytes.
+    fn masks(self, bytes: &[u8; WIDTH]) -> Masks;
+}
+
+/// Plain Rust.
+#[derive(Clone, Copy, Debug)]
+pub struct Portable;
+
+impl Lanes for Portable {
+    #[inline(always)]
+    fn masks(self, bytes: &[u8; WIDTH]) -> Masks {
+        const HIGH: u64 = 0x8080_8080_8080_8080;
+        let mut masks = Masks {
+            special: 0,
+            non_ascii: 0,
+            continuation: 0,
+        };
+        for (position, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            let low = word & !HIGH;
+            // Per byte, without carries between bytes: bit 7 of `0x7F + x` is set unless x is zero.
+            let differs = |byte: u8| (low ^ (u64::from(byte) * 0x0101_0101_0101_0101)) + !HIGH;
+            let at_least_space = low + 0x6060_6060_6060_6060;
+            let special = !(differs(b'"') & differs(b'\\') & at_least_space) & !word & HIGH;
+            let non_ascii = word & HIGH;
+            let continuation = non_ascii & !(word << 1);
+            let shift = 8 * position;
+            masks.special |= gather(special) << shift;
+            masks.non_ascii |= gather(non_ascii) << shift;
+            masks.continuation |= gather(continuation) << shift;
+        }
+        masks
+    }
+}
+
+/// Gather bit 7 of each byte into the low eight bits.
+#[inline(always)]
+fn gather(high_bits: u64) -> u32 {
+    // The multiplication moves bit 7 of byte i to bit 56 + i; no two terms meet in one bit.
+    ((high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+}
+
+/// AVX2, two comparisons and one table look-up.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+#[cfg(target_arch = "x86_64")]
+impl Lanes for Avx2 {
+    #[inline(always)]
+    fn masks(self, bytes: &[u8; WIDTH]) -> Masks {
+        use std::arch::x86_64::{
+            _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_max_epu8,
+            _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+        };
+        // SAFETY: an `Avx2` is only made where the feature was detected; the load is of 32 bytes and unaligned.
+        unsafe {
+            let block = _mm256_loadu_si256(bytes.as_ptr().cast());
+            let quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'"'.cast_signed()));
+            let backslash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\\'.cast_signed()));
+            let limit = _mm256_set1_epi8(0x1f);
+            let control = _mm256_cmpeq_epi8(_mm256_max_epu8(block, limit), limit);
+            let special = _mm256_or_si256(_mm256_or_si256(quote, backslash), control);
+            // As signed numbers, continuation bytes are those below -64.
+            let continuation = _mm256_cmpgt_epi8(_mm256_set1_epi8(-64), block);
+            Masks {
+                special: _mm256_movemask_epi8(special).cast_unsigned(),
+                non_ascii: _mm256_movemask_epi8(block).cast_unsigned(),
+                continuation: _mm256_movemask_epi8(continuation).cast_unsigned(),
+            }
+        }
+    }
+}
+
+/// Work that is compiled once for each level.
+pub trait Job {
+    /// What the work gives.
+    type Output;
+    /// Do the work; implementations are `#[inline(always)]`, so that they take the features of the level.
+    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
+}
+
+/// The instruction sets that have an implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// [`Portable`].
+    Portable,
+    /// [`Avx2`].
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
+impl Level {
+    /// The levels that this machine has, the best last.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let mut levels = vec![Self::Portable];
+        if Self::best() != Self::Portable {
+            levels.push(Self::best());
+        }
+        levels
+    }
+
+    /// The best level of this machine.
+    #[must_use]
+    pub fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("lzcnt")
+        {
+            return Self::Avx2;
+        }
+        Self::Portable
+    }
+
+    /// Do `job` at this level, or at the portable one where the machine lacks it.
+    pub fn dispatch<J: Job>(self, job: J) -> J::Output {
+        #[cfg(target_arch = "x86_64")]
+        if self == Self::Avx2 && Self::best() == Self::Avx2 {
+            #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+            fn run<J: Job>(job: J) -> J::Output {
+                job.run(Avx2(()))
+            }
+            // SAFETY: `best` has just detected these features.
+            return unsafe { run(job) };
+        }
+        job.run(Portable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Classify([u8; WIDTH]);
+    impl Job for Classify {
+        type Output = Masks;
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> Masks {
+            lanes.masks(&self.0)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_level_gives_the_masks_that_the_definition_gives(bytes in any::<[u8; WIDTH]>()) {
+            let mask = |holds: &dyn Fn(u8) -> bool| {
+                bytes.iter().enumerate().fold(0, |mask, (position, &byte)| mask | u32::from(holds(byte)) << position)
+            };
+            let expected = Masks {
+                special: mask(&|byte| byte < 0x20 || byte == b'"' || byte == b'\\'),
+                non_ascii: mask(&|byte| byte >= 0x80),
+                continuation: mask(&|byte| (0x80..0xc0).contains(&byte)),
+            };
+            for level in Level::available() {
+                prop_assert_eq!(level.dispatch(Classify(bytes)), expected);
+            }
+        }
+    }
+}

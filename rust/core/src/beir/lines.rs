@@ -1,0 +1,498 @@
+//! Reading a file once, in blocks, on several threads: whole lines go to a parser, its results come back in file order.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use blake3::hazmat::{
+    ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
+};
+use memchr::{memchr, memrchr};
+
+use super::source::Source;
+use crate::error::Error;
+
+/// Bytes of a block: a power of two, as the BLAKE3 tree needs, and small enough for the second-level cache.
+const BLOCK: usize = 1 << 18;
+
+/// Longest line that is read, in bytes.
+pub const LINE_LIMIT: usize = 1 << 30;
+
+/// How many blocks a thread may be ahead of the merging of results; bounds the memory of waiting results.
+const LEAD: u64 = 8;
+
+/// How often the caller is asked whether to go on.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whole lines of a file, each with its line feed except perhaps the last of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Region<'a> {
+    /// The bytes of the lines.
+    pub bytes: &'a [u8],
+    /// Where they start in the file.
+    pub offset: u64,
+}
+
+/// Read `source` once on up to `threads` threads and return the BLAKE3 hash of its bytes.
+///
+/// `parse` sees every line exactly once, whichever thread gets it; `merge` sees the results in file order, one call at
+/// a time, so that nothing depends on the number of threads. A byte order mark at the start of the file is left out.
+/// `interrupted` is asked on the calling thread.
+///
+/// # Errors
+/// [`Error::Unreadable`] for a failing read and for a line longer than [`LINE_LIMIT`], [`Error::Changed`] when the
+/// file is not what it was when it was opened, [`Error::Interrupted`], and what `merge` returns.
+pub fn read<R: Send>(
+    source: &Source,
+    threads: usize,
+    parse: &(impl Fn(Region<'_>) -> R + Sync),
+    merge: &mut (impl FnMut(R) -> Result<(), Error> + Send),
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<blake3::Hash, Error> {
+    let blocks = source.identity().size.div_ceil(BLOCK as u64);
+    let reading = Reading {
+        source,
+        blocks,
+        ticket: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        advanced: Condvar::new(),
+        order: Mutex::new(Order {
+            next: 0,
+            waiting: BTreeMap::new(),
+            carry: Vec::new(),
+            carry_offset: 0,
+            tree: Tree::default(),
+            merge,
+            failure: None,
+        }),
+        parse,
+    };
+    let mut asked = Instant::now();
+    let mut interrupted = || {
+        let due = asked.elapsed() >= PATIENCE;
+        if due {
+            asked = Instant::now();
+        }
+        due && interrupted()
+    };
+    let helpers = threads
+        .min(usize::try_from(blocks).unwrap_or(usize::MAX))
+        .saturating_sub(1);
+    std::thread::scope(|scope| {
+        // A thread that cannot be started is not needed: the calling thread does all that others leave.
+        for _ in 0..helpers {
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || reading.work(&mut || false));
+        }
+        reading.work(&mut interrupted);
+        reading.wait_while(&mut interrupted, |order| order.next < blocks);
+    });
+    let order = reading
+        .order
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some(failure) = order.failure {
+        return Err(failure);
+    }
+    if !order.carry.is_empty() {
+        let region = Region {
+            bytes: &order.carry,
+            offset: order.carry_offset,
+        };
+        (order.merge)(parse(region))?;
+    }
+    source.verify_unchanged()?;
+    Ok(order.tree.root())
+}
+
+struct Reading<'a, P, M, R> {
+    source: &'a Source,
+    blocks: u64,
+    /// The next block that nobody has taken.
+    ticket: AtomicU64,
+    stop: AtomicBool,
+    /// Signalled when `order.next` or `stop` changes.
+    advanced: Condvar,
+    order: Mutex<Order<'a, M, R>>,
+    parse: &'a P,
+}
+
+/// What is done in file order.
+struct Order<'a, M, R> {
+    next: u64,
+    waiting: BTreeMap<u64, Block<R>>,
+    /// The start of a line that goes on in the next block.
+    carry: Vec<u8>,
+    carry_offset: u64,
+    tree: Tree,
+    merge: &'a mut M,
+    failure: Option<Error>,
+}
+
+/// A block whose inner lines are parsed.
+struct Block<R> {
+    offset: u64,
+    /// The end of a line that an earlier block started; the whole block where it has no line feed.
+    head: Vec<u8>,
+    /// Whether a line ends in this block; what follows `head`, if so.
+    rest: Option<Rest<R>>,
+    subtree: ChainingValue,
+    /// The hash of the file, where this block is all of it.
+    whole: Option<blake3::Hash>,
+}
+
+struct Rest<R> {
+    /// What the lines gave that lie inside as a whole.
+    inner: Option<R>,
+    tail: Vec<u8>,
+    tail_offset: u64,
+}
+
+impl<P, M, R> Reading<'_, P, M, R>
+where
+    R: Send,
+    P: Fn(Region<'_>) -> R + Sync,
+    M: FnMut(R) -> Result<(), Error> + Send,
+{
+    fn work(&self, interrupted: &mut dyn FnMut() -> bool) {
+        /// Lets nobody wait for a thread that panicked.
+        struct Alarm<'a>(&'a AtomicBool);
+        impl Drop for Alarm<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        let _alarm = Alarm(&self.stop);
+        let mut buffer = Vec::new();
+        loop {
+            let number = self.ticket.fetch_add(1, Ordering::Relaxed);
+            if number >= self.blocks {
+                return;
+            }
+            self.wait_while(interrupted, |order| number >= order.next + LEAD);
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            if interrupted() {
+                self.end(Error::Interrupted);
+                return;
+            }
+            let offset = number * BLOCK as u64;
+            let length = (self.source.identity().size - offset).min(BLOCK as u64);
+            buffer.resize(usize::try_from(length).unwrap_or(BLOCK), 0);
+            if let Err(error) = self.source.read_at(&mut buffer, offset) {
+                self.end(error);
+                return;
+            }
+            let block = self.parse_block(offset, &buffer);
+            self.deliver(number, block);
+        }
+    }
+
+    /// Wait while `condition` holds and nothing failed.
+    fn wait_while(
+        &self,
+        interrupted: &mut dyn FnMut() -> bool,
+        mut condition: impl FnMut(&Order<'_, M, R>) -> bool,
+    ) {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        while condition(&order) && !self.stop.load(Ordering::Relaxed) {
+            order = self
+                .advanced
+                .wait_timeout(order, PATIENCE)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            if interrupted() {
+                drop(order);
+                self.end(Error::Interrupted);
+                return;
+            }
+        }
+    }
+
+    fn end(&self, failure: Error) {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        order.failure.get_or_insert(failure);
+        self.stop.store(true, Ordering::Relaxed);
+        self.advanced.notify_all();
+    }
+
+    fn parse_block(&self, offset: u64, bytes: &[u8]) -> Block<R> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(offset).update(bytes);
+        let (subtree, whole) = if self.blocks == 1 {
+            ([0; 32], Some(hasher.finalize()))
+        } else {
+            (hasher.finalize_non_root(), None)
+        };
+        let marked = if offset == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
+            BYTE_ORDER_MARK.len()
+        } else {
+            0
+        };
+        let first = if offset == 0 {
+            Some(marked)
+        } else {
+            memchr(b'\n', bytes).map(|position| position + 1)
+        };
+        let last = memrchr(b'\n', bytes).map(|position| position + 1);
+        let (Some(first), Some(last)) = (first, last) else {
+            return Block {
+                offset: offset + marked as u64,
+                head: bytes[marked..].to_vec(),
+                rest: None,
+                subtree,
+                whole,
+            };
+        };
+        let inner = (first < last).then(|| {
+            (self.parse)(Region {
+                bytes: &bytes[first..last],
+                offset: offset + first as u64,
+            })
+        });
+        Block {
+            offset: offset + marked as u64,
+            head: bytes[marked..first].to_vec(),
+            rest: Some(Rest {
+                inner,
+                tail: bytes[last..].to_vec(),
+                tail_offset: offset + last as u64,
+            }),
+            subtree,
+            whole,
+        }
+    }
+
+    fn deliver(&self, number: u64, block: Block<R>) {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        order.waiting.insert(number, block);
+        loop {
+            let next = order.next;
+            let Some(block) = order.waiting.remove(&next) else {
+                break;
+            };
+            if let Err(failure) = self.merge_block(&mut order, block) {
+                order.failure.get_or_insert(failure);
+                self.stop.store(true, Ordering::Relaxed);
+                break;
+            }
+            order.next += 1;
+        }
+        self.advanced.notify_all();
+    }
+
+    fn merge_block(&self, order: &mut Order<'_, M, R>, block: Block<R>) -> Result<(), Error> {
+        match block.whole {
+            Some(hash) => order.tree.whole = Some(hash),
+            None => order.tree.push(block.subtree),
+        }
+        if order.carry.is_empty() {
+            order.carry_offset = block.offset;
+        }
+        if order.carry.len() + block.head.len() > LINE_LIMIT {
+            return Err(Error::Unreadable {
+                file: self.source.name().to_owned(),
+                reason: format!(
+                    "the line that starts at byte {} is longer than 1 GiB",
+                    order.carry_offset
+                ),
+            });
+        }
+        order.carry.extend_from_slice(&block.head);
+        if let Some(rest) = block.rest {
+            if !order.carry.is_empty() {
+                let parsed = (self.parse)(Region {
+                    bytes: &order.carry,
+                    offset: order.carry_offset,
+                });
+                (order.merge)(parsed)?;
+            }
+            if let Some(inner) = rest.inner {
+                (order.merge)(inner)?;
+            }
+            order.carry = rest.tail;
+            order.carry_offset = rest.tail_offset;
+        }
+        Ok(())
+    }
+}
+
+/// The BLAKE3 tree over equal blocks, of which only the last may be shorter.
+#[derive(Default)]
+struct Tree {
+    /// Roots of the complete subtrees so far, the largest first.
+    stack: Vec<ChainingValue>,
+    pushed: u64,
+    whole: Option<blake3::Hash>,
+}
+
+impl Tree {
+    fn push(&mut self, subtree: ChainingValue) {
+        // As many subtrees as bits in the count of blocks; the last pair waits, since it may be the root.
+        while self.stack.len() > self.pushed.count_ones() as usize {
+            let (right, left) = (self.stack.pop(), self.stack.pop());
+            if let (Some(left), Some(right)) = (left, right) {
+                self.stack
+                    .push(merge_subtrees_non_root(&left, &right, Mode::Hash));
+            }
+        }
+        self.stack.push(subtree);
+        self.pushed += 1;
+    }
+
+    fn root(mut self) -> blake3::Hash {
+        while let (Some(right), Some(left)) = (self.stack.pop(), self.stack.pop()) {
+            if self.stack.is_empty() {
+                return merge_subtrees_root(&left, &right, Mode::Hash);
+            }
+            self.stack
+                .push(merge_subtrees_non_root(&left, &right, Mode::Hash));
+        }
+        self.whole.unwrap_or_else(|| blake3::hash(b""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Every line of `content` with its number and the hash, read on `threads` threads.
+    fn lines_of(content: &[u8], threads: usize) -> (Vec<Vec<u8>>, blake3::Hash) {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::File::create(directory.path().join("f"))
+            .unwrap()
+            .write_all(content)
+            .unwrap();
+        let source = Source::open(directory.path(), "f").unwrap();
+        let mut lines = Vec::new();
+        let mut next_offset = None;
+        let parse = |region: Region<'_>| {
+            let lines: Vec<_> = region
+                .bytes
+                .split_inclusive(|&byte| byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect();
+            (region.offset, region.bytes.len() as u64, lines)
+        };
+        let hash = read(
+            &source,
+            threads,
+            &parse,
+            &mut |(offset, length, more)| {
+                assert_eq!(offset, next_offset.unwrap_or(offset));
+                next_offset = Some(offset + length);
+                lines.extend(more);
+                Ok(())
+            },
+            &mut || false,
+        )
+        .unwrap();
+        (lines, hash)
+    }
+
+    fn check(content: &[u8]) {
+        let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content);
+        let expected: Vec<_> = text
+            .split_inclusive(|&byte| byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect();
+        for threads in [1, 2, 5] {
+            let (lines, hash) = lines_of(content, threads);
+            assert_eq!(hash, blake3::hash(content));
+            assert!(
+                lines == expected,
+                "{} lines, expected {}",
+                lines.len(),
+                expected.len()
+            );
+        }
+    }
+
+    #[test]
+    fn every_line_comes_once_and_in_order_whatever_the_blocks_cut() {
+        let line = |length: usize| [vec![b'x'; length], vec![b'\n']].concat();
+        check(b"");
+        check(b"\n");
+        check(b"a");
+        check(b"a\n\nb");
+        check(&line(BLOCK - 1));
+        check(&line(BLOCK));
+        check(&line(BLOCK - 2));
+        check(&[line(BLOCK - 1), line(BLOCK - 1), b"end".to_vec()].concat());
+        check(&[line(3 * BLOCK + 17), line(5), line(2 * BLOCK)].concat());
+        check(
+            &(0..40_000)
+                .flat_map(|number: usize| line(number * 7919 % 113))
+                .collect::<Vec<_>>(),
+        );
+        for blocks in 1..12 {
+            check(&vec![b'\n'; blocks * BLOCK + blocks % 2]);
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_left_out_at_the_start_only() {
+        check(b"\xef\xbb\xbf");
+        check(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n");
+        check(&[BYTE_ORDER_MARK, &vec![b'x'; 2 * BLOCK]].concat());
+    }
+
+    #[test]
+    fn a_file_that_shrinks_or_grows_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        for after in [1, 200_000, 2_000_000] {
+            std::fs::write(&path, vec![b'\n'; 1_000_000]).unwrap();
+            let source = Source::open(directory.path(), "f").unwrap();
+            std::fs::write(&path, vec![b'\n'; after]).unwrap();
+            let outcome = read(&source, 2, &|_| (), &mut |()| Ok(()), &mut || false);
+            assert!(matches!(outcome, Err(Error::Changed { .. })), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn an_interruption_ends_the_reading() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("f"), vec![b'\n'; 64 * BLOCK]).unwrap();
+        let source = Source::open(directory.path(), "f").unwrap();
+        // Each block takes longer than the patience, so that the caller is asked before the end.
+        let parse = |_: Region<'_>| {
+            let start = Instant::now();
+            while start.elapsed() < PATIENCE {
+                std::hint::spin_loop();
+            }
+        };
+        let outcome = read(&source, 2, &parse, &mut |()| Ok(()), &mut || true);
+        assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_failing_merge_ends_the_reading() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("f"), vec![b'\n'; 64 * BLOCK]).unwrap();
+        let source = Source::open(directory.path(), "f").unwrap();
+        let outcome = read(
+            &source,
+            2,
+            &|_| (),
+            &mut |()| Err(source.changed("content")),
+            &mut || false,
+        );
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::Changed {
+                    what: "content",
+                    ..
+                })
+            ),
+            "{outcome:?}"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Opening the files of a dataset: regular files only, never blocking, with an identity to compare later.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::error::Error;
+
+/// What tells one state of a file from another, as far as the filesystem knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Time of the last modification, in nanoseconds since the epoch.
+    pub modified_ns: i128,
+}
+
+/// An open file of a dataset.
+#[derive(Debug)]
+pub struct Source {
+    name: String,
+    file: File,
+    identity: Identity,
+}
+
+impl Source {
+    /// Open `directory/name` for reading.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when it is absent, not permitted, or not a regular file (a directory, pipe or device).
+    pub fn open(directory: &Path, name: &str) -> Result<Self, Error> {
+        // Without O_NONBLOCK, opening a pipe would wait for a writer.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblocking.bits().cast_signed())
+            .open(directory.join(name))
+            .map_err(|error| Error::unreadable(name, &error))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| Error::unreadable(name, &error))?;
+        if !metadata.is_file() {
+            let what = if metadata.is_dir() {
+                "a directory"
+            } else {
+                "a pipe, socket or device"
+            };
+            return Err(Error::Unreadable {
+                file: name.to_owned(),
+                reason: format!("{what} stands where a regular file is expected"),
+            });
+        }
+        let identity = identify(&metadata);
+        Ok(Self {
+            name: name.to_owned(),
+            file,
+            identity,
+        })
+    }
+
+    /// Name relative to the dataset, as messages give it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The identity at the time of opening.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Fill `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when reading fails, [`Error::Changed`] when the file ends before the buffer is full.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::UnexpectedEof {
+                self.changed("size")
+            } else {
+                Error::unreadable(&self.name, &error)
+            }
+        })
+    }
+
+    /// Compare the file with what it was when it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when inode, size or modification time differ.
+    pub fn verify_unchanged(&self) -> Result<(), Error> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(|error| Error::unreadable(&self.name, &error))?;
+        let now = identify(&metadata);
+        if now.size != self.identity.size {
+            return Err(self.changed("size"));
+        }
+        if now != self.identity {
+            return Err(self.changed("modification time"));
+        }
+        Ok(())
+    }
+
+    /// The error that says that this file changed.
+    #[must_use]
+    pub fn changed(&self, what: &'static str) -> Error {
+        Error::Changed {
+            file: self.name.clone(),
+            what,
+        }
+    }
+}
+
+fn identify(metadata: &std::fs::Metadata) -> Identity {
+    Identity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        size: metadata.size(),
+        modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+            + i128::from(metadata.mtime_nsec()),
+    }
+}

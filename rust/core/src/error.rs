@@ -1,0 +1,43 @@
+//! The one error of the core crate: what ended the work, and in which file.
+
+use std::io;
+
+/// Why a piece of work ended without a result.
+///
+/// Bad *content* is not an error here but a [`Problem`](crate::beir::problem::Problem), so that all of it is found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller asked for an end.
+    #[error("interrupted")]
+    Interrupted,
+    /// A source file is absent, no regular file, or cannot be read.
+    #[error("cannot read BEIR file {file}: {reason}")]
+    Unreadable {
+        /// Name relative to the dataset, such as `corpus.jsonl`.
+        file: String,
+        /// What the operating system or the reader says.
+        reason: String,
+    },
+    /// A source file is not what it was when it was opened or checked.
+    #[error(
+        "BEIR file {file} changed while it was in use ({what}); run again when nothing writes to it"
+    )]
+    Changed {
+        /// Name relative to the dataset, such as `corpus.jsonl`.
+        file: String,
+        /// The property that differs.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// Wrap what the operating system says about reading `file`.
+    #[must_use]
+    pub fn unreadable(file: &str, error: &io::Error) -> Self {
+        Self::Unreadable {
+            file: file.to_owned(),
+            reason: error.to_string(),
+        }
+    }
+}
