@@ -1,0 +1,263 @@
+//! All identifiers of a file, held exactly: duplicates and case collisions are found when an identifier comes in.
+//!
+//! Identifiers are packed in one arena (length, bytes). An open-addressing table over 64-bit slots points into it: 24
+//! bits of the hash, 40 bits of offset. The table is split into 256 parts by eight further bits of the hash; each part
+//! grows by itself, so that growing never holds the whole table twice.
+
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+
+const PARTS: usize = 256;
+const TAG_BITS: u32 = 24;
+const OFFSET_BITS: u32 = 40;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+const FIRST_SLOTS: usize = 16;
+
+/// Identifiers whose slots are looked up before the first of them is inserted, so that their cache misses overlap.
+pub const BATCH: usize = 16;
+
+/// A hash of an identifier that is the same for all spellings that differ in ASCII case only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoldedHash(u32);
+
+impl FoldedHash {
+    /// A bit of a filter of `words` 64-bit words, a power of two.
+    pub(super) fn filter_bit(self, words: usize) -> usize {
+        self.0 as usize & (words * 64 - 1)
+    }
+}
+
+/// Makes the hashes of one table; seeded afresh, so that no input can be made to collide.
+#[derive(Clone, Debug, Default)]
+pub struct Hashing(RandomState);
+
+impl Hashing {
+    /// Hash `id` without regard to ASCII case.
+    #[must_use]
+    #[inline]
+    pub fn fold(&self, id: &[u8]) -> FoldedHash {
+        const SHORT: usize = 32;
+        let hash = if id.len() <= SHORT {
+            let mut folded = [0; SHORT];
+            folded[..id.len()].copy_from_slice(id);
+            folded.make_ascii_lowercase();
+            self.0.hash_one(&folded[..id.len()])
+        } else {
+            self.0.hash_one(id.to_ascii_lowercase().as_slice())
+        };
+        FoldedHash((hash >> 32) as u32)
+    }
+}
+
+/// What inserting an identifier found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion<'a> {
+    /// No identifier like it so far.
+    New,
+    /// The same identifier is there already.
+    Duplicate,
+    /// It differs from this one, the first of its spellings, in ASCII case only.
+    Collision(&'a [u8]),
+}
+
+/// The identifiers seen so far.
+#[derive(Debug)]
+pub struct IdTable {
+    arena: Vec<u8>,
+    parts: Vec<Part>,
+    /// Further spellings of an identifier that is in the table, by their exact bytes.
+    ///
+    /// In the table they would all start at one slot, and many of them would make it slow.
+    spellings: std::collections::HashSet<Box<[u8]>, RandomState>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    slots: Vec<u64>,
+    used: usize,
+}
+
+impl Default for IdTable {
+    fn default() -> Self {
+        Self {
+            // Offset zero means an empty slot.
+            arena: vec![0],
+            parts: std::iter::repeat_with(Part::default).take(PARTS).collect(),
+            spellings: std::collections::HashSet::default(),
+        }
+    }
+}
+
+impl IdTable {
+    /// Look at the first slots of `hashes`, which brings them into the cache.
+    #[inline]
+    pub fn touch(&self, hashes: impl Iterator<Item = FoldedHash>) {
+        let seen = hashes.fold(0, |seen, hash| {
+            let part = &self.parts[part_of(hash)];
+            seen | part
+                .slots
+                .get(tag_of(hash) & part.slots.len().wrapping_sub(1))
+                .copied()
+                .unwrap_or(0)
+        });
+        std::hint::black_box(seen);
+    }
+
+    /// Insert `id`, whose hash is `hash`.
+    #[inline]
+    pub fn insert(&mut self, hash: FoldedHash, id: &[u8]) -> Insertion<'_> {
+        let tag = tag_of(hash);
+        let part = &mut self.parts[part_of(hash)];
+        if part.used * 4 >= part.slots.len() * 3 {
+            part.grow();
+        }
+        let mask = part.slots.len() - 1;
+        let mut position = tag & mask;
+        loop {
+            let slot = part.slots[position];
+            if slot == 0 {
+                part.slots[position] = (tag as u64) << OFFSET_BITS | self.arena.len() as u64;
+                part.used += 1;
+                push(&mut self.arena, id);
+                return Insertion::New;
+            }
+            if slot >> OFFSET_BITS == tag as u64 {
+                let offset = usize::try_from(slot & OFFSET_MASK).unwrap_or(usize::MAX);
+                let (first, _) = split(&self.arena[offset..]);
+                if first == id {
+                    return Insertion::Duplicate;
+                }
+                if first.eq_ignore_ascii_case(id) {
+                    // Borrowed anew: the slot's borrow must end before the set's begins.
+                    return if self.spellings.insert(id.into()) {
+                        Insertion::Collision(split(&self.arena[offset..]).0)
+                    } else {
+                        Insertion::Duplicate
+                    };
+                }
+            }
+            position = (position + 1) & mask;
+        }
+    }
+}
+
+impl Part {
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(FIRST_SLOTS);
+        let mut slots = vec![0; size];
+        for &slot in self.slots.iter().filter(|&&slot| slot != 0) {
+            let mut position = usize::try_from(slot >> OFFSET_BITS).unwrap_or(0) & (size - 1);
+            while slots[position] != 0 {
+                position = (position + 1) & (size - 1);
+            }
+            slots[position] = slot;
+        }
+        self.slots = slots;
+    }
+}
+
+fn part_of(hash: FoldedHash) -> usize {
+    (hash.0 >> TAG_BITS) as usize
+}
+
+fn tag_of(hash: FoldedHash) -> usize {
+    (hash.0 & ((1 << TAG_BITS) - 1)) as usize
+}
+
+/// Append an identifier to an arena: its length as LEB128, then its bytes.
+#[inline]
+pub fn push(arena: &mut Vec<u8>, id: &[u8]) {
+    let mut length = id.len();
+    while length >= 0x80 {
+        #[expect(clippy::cast_possible_truncation, reason = "seven bits at a time")]
+        arena.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "below 0x80")]
+    arena.push(length as u8);
+    arena.extend_from_slice(id);
+}
+
+/// Take the identifier at the start of an arena; returns it and what follows.
+#[must_use]
+#[inline]
+pub fn split(arena: &[u8]) -> (&[u8], &[u8]) {
+    let mut length = 0;
+    let mut position = 0;
+    loop {
+        let byte = arena[position];
+        length |= usize::from(byte & 0x7f) << (7 * position);
+        position += 1;
+        if byte < 0x80 {
+            return arena[position..].split_at(length);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// Insert `ids` and compare every outcome with that of two hash maps.
+    fn check<'a>(ids: impl IntoIterator<Item = &'a [u8]>) {
+        let hashing = Hashing::default();
+        let mut table = IdTable::default();
+        let mut exact = std::collections::HashSet::new();
+        let mut folded: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+        for id in ids {
+            let hash = hashing.fold(id);
+            table.touch(std::iter::once(hash));
+            let outcome = table.insert(hash, id);
+            let first = folded
+                .entry(id.to_ascii_lowercase())
+                .or_insert_with(|| id.to_vec());
+            let expected = if !exact.insert(id.to_vec()) {
+                Insertion::Duplicate
+            } else if first == id {
+                Insertion::New
+            } else {
+                Insertion::Collision(first)
+            };
+            assert_eq!(outcome, expected, "{}", String::from_utf8_lossy(id));
+        }
+    }
+
+    #[test]
+    fn many_identifiers_are_held_exactly() {
+        let ids: Vec<_> = (0..200_000_u32)
+            .map(|number| format!("{}", number.wrapping_mul(2_654_435_761) % 150_000))
+            .collect();
+        check(ids.iter().map(String::as_bytes));
+    }
+
+    #[test]
+    fn long_identifiers_are_held_exactly() {
+        let ids: Vec<_> = [0, 1, 32, 33, 127, 128, 16_383, 16_384, 100_000]
+            .map(|length| vec![b'x'; length])
+            .into();
+        check(ids.iter().chain(&ids).map(Vec::as_slice));
+    }
+
+    #[test]
+    fn many_spellings_of_one_identifier_stay_cheap() {
+        let ids: Vec<Vec<u8>> = (0..1_u32 << 17)
+            .map(|bits| {
+                (0..17)
+                    .map(|bit| if bits >> bit & 1 == 1 { b'A' } else { b'a' })
+                    .collect()
+            })
+            .collect();
+        check(ids.iter().chain(&ids).map(Vec::as_slice));
+    }
+
+    proptest! {
+        #[test]
+        fn identifiers_that_meet_often_are_held_exactly(ids in prop::collection::vec("[aAbB]{0,3}|[aA]{40,41}", 0..200)) {
+            check(ids.iter().map(String::as_bytes));
+        }
+    }
+}

@@ -1,0 +1,668 @@
+//! Checking `corpus.jsonl` and `queries.jsonl` in one pass, and reading again what was checked.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use foldhash::quality::RandomState;
+
+use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
+use super::ids::{self, BATCH, FoldedHash, Hashing, IdTable, Insertion};
+use super::lanes::{Job, Lanes, Level};
+use super::lines::{Region, read};
+use super::problem::{Kind, Problems};
+use super::record::{self, Field, Record};
+use super::source::Source;
+use crate::error::Error;
+
+/// What the records of a file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `corpus.jsonl`
+    Documents,
+    /// `queries.jsonl`
+    Queries,
+}
+
+/// The identifiers that the qrels name, in the caller's order.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    hashing: Hashing,
+    positions: HashMap<Box<[u8]>, u32, RandomState>,
+    relevant: Vec<bool>,
+    /// One bit for each hash, to pass over most other identifiers without a look-up.
+    filter: Vec<u64>,
+}
+
+impl Judged {
+    /// Collect distinct identifiers, each with whether a relevant row names it.
+    #[must_use]
+    pub fn new<'a>(judged: impl IntoIterator<Item = (&'a [u8], bool)>) -> Self {
+        let mut positions = HashMap::<Box<[u8]>, u32, RandomState>::default();
+        let mut relevant = Vec::new();
+        for (id, is_relevant) in judged {
+            positions.insert(id.into(), u32::try_from(relevant.len()).unwrap_or(u32::MAX));
+            relevant.push(is_relevant);
+        }
+        let hashing = Hashing::default();
+        // Sixteen bits an identifier: one look-up in sixteen is for nothing.
+        let mut filter = vec![
+            0;
+            if positions.is_empty() {
+                0
+            } else {
+                (positions.len() / 4).next_power_of_two()
+            }
+        ];
+        for id in positions.keys() {
+            let bit = hashing.fold(id).filter_bit(filter.len());
+            filter[bit / 64] |= 1 << (bit % 64);
+        }
+        Self {
+            hashing,
+            positions,
+            relevant,
+            filter,
+        }
+    }
+
+    /// How many identifiers there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.relevant.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.relevant.is_empty()
+    }
+
+    #[inline]
+    fn position(&self, hash: FoldedHash, id: &[u8]) -> Option<u32> {
+        if self.filter.is_empty() {
+            return None;
+        }
+        let bit = hash.filter_bit(self.filter.len());
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return None;
+        }
+        self.positions.get(id).copied()
+    }
+}
+
+/// Where the record of a judged identifier stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// First byte of its line in the file.
+    pub offset: u64,
+    /// Bytes of the line, its line feed included.
+    pub length: u64,
+    /// The line, from 1.
+    pub line: u64,
+    /// Whether the document has neither title nor text, or the query no text.
+    pub is_empty: bool,
+}
+
+/// A file that was read once, whole.
+#[derive(Debug)]
+pub struct Checked {
+    /// The open file.
+    pub source: Source,
+    /// What its records are.
+    pub role: Role,
+    /// BLAKE3 of its bytes.
+    pub hash: blake3::Hash,
+    /// Records with an identifier.
+    pub records: u64,
+    /// Characters of all texts as they are written.
+    pub characters: u64,
+    /// The first record of each judged identifier, in the order of [`Judged`].
+    pub places: Vec<Option<Place>>,
+    /// What is wrong.
+    pub problems: Problems,
+}
+
+/// What the lines of one region gave.
+#[derive(Default)]
+struct Found {
+    lines: u64,
+    records: u64,
+    characters: u64,
+    /// Hash and line of each identifier; the identifiers themselves stand in `arena`.
+    ids: Vec<(FoldedHash, u64)>,
+    arena: Vec<u8>,
+    judged: Vec<(u32, Place)>,
+    problems: Problems,
+}
+
+struct Examine<'a> {
+    role: Role,
+    judged: &'a Judged,
+    region: Region<'a>,
+}
+
+impl Job for Examine<'_> {
+    type Output = Found;
+
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a level's features reach only what is inlined into its dispatch"
+    )]
+    fn run<L: Lanes>(self, lanes: L) -> Found {
+        let mut found = Found::default();
+        let bytes = self.region.bytes;
+        found.lines = record::each(lanes, bytes, |number, line, outcome| match outcome {
+            Err(fault) => found.problems.add_fault(&fault, number + 1),
+            Ok(record) => {
+                let offset =
+                    self.region.offset + (line.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
+                let place = Place {
+                    offset,
+                    length: line.len() as u64,
+                    line: number + 1,
+                    is_empty: false,
+                };
+                self.add_record(&record, place, &mut found);
+            }
+        });
+        found
+    }
+}
+
+impl Examine<'_> {
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "a level's features reach only what is inlined into its dispatch"
+    )]
+    fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) {
+        let line = place.line;
+        let Some(id) = record.id.text().filter(|id| !id.is_empty()) else {
+            found
+                .problems
+                .add(Kind::MissingId, line, || (String::new(), None));
+            return;
+        };
+        let id = id.decode();
+        let hash = self.judged.hashing.fold(id.as_bytes());
+        let judged = self.judged.position(hash, id.as_bytes());
+        let subject = || (id.clone().into_owned(), None);
+        match self.role {
+            Role::Documents => {
+                if let Err(broken) = check_document_id(id.as_bytes()) {
+                    let kind = match broken {
+                        Inadmissible::Unsafe => Kind::UnsafeDocumentId,
+                        Inadmissible::TooLong => Kind::LongDocumentId,
+                        Inadmissible::Device => Kind::DeviceDocumentId,
+                    };
+                    found.problems.add(kind, line, subject);
+                }
+                let mut is_text = true;
+                for (field, kind) in [
+                    (record.title, Kind::TitleNotString),
+                    (record.text, Kind::TextNotString),
+                ] {
+                    if field == Field::NotString {
+                        is_text = false;
+                        found.problems.add(kind, line, || (String::new(), None));
+                    }
+                }
+                let characters = record.document_characters();
+                place.is_empty = characters == 0;
+                if place.is_empty && is_text {
+                    found.problems.add(Kind::EmptyDocument, line, subject);
+                }
+                found.characters += characters as u64;
+            }
+            Role::Queries => {
+                if !is_safe(id.as_bytes()) {
+                    found.problems.add(Kind::UnsafeQueryId, line, subject);
+                } else if judged.is_some_and(|position| self.judged.relevant[position as usize])
+                    && !is_judgment_id(id.as_bytes())
+                {
+                    found.problems.add(Kind::InadmissibleQueryId, line, subject);
+                }
+                match record.text.text().filter(|text| !text.is_empty()) {
+                    None => found
+                        .problems
+                        .add(Kind::MissingText, line, || (String::new(), None)),
+                    Some(text) => {
+                        let characters = text.strip().characters();
+                        place.is_empty = characters == 0;
+                        if place.is_empty {
+                            found.problems.add(Kind::EmptyQuery, line, subject);
+                        }
+                        found.characters += characters as u64;
+                    }
+                }
+            }
+        }
+        found.records += 1;
+        found.ids.push((hash, line));
+        ids::push(&mut found.arena, id.as_bytes());
+        if let Some(position) = judged {
+            found.judged.push((position, place));
+        }
+    }
+}
+
+/// The sum of the regions so far, in file order.
+struct Sum {
+    role: Role,
+    found: Found,
+    table: IdTable,
+    places: Vec<Option<Place>>,
+}
+
+impl Sum {
+    fn add(&mut self, more: Found) {
+        let lines_before = self.found.lines;
+        self.found.lines += more.lines;
+        self.found.records += more.records;
+        self.found.characters += more.characters;
+        self.found.problems.append(more.problems, lines_before);
+        for (position, place) in more.judged {
+            self.places[position as usize].get_or_insert(Place {
+                line: place.line + lines_before,
+                ..place
+            });
+        }
+        let mut rest = more.arena.as_slice();
+        for batch in more.ids.chunks(BATCH) {
+            self.table.touch(batch.iter().map(|&(hash, _)| hash));
+            for &(hash, line) in batch {
+                let (id, after) = ids::split(rest);
+                rest = after;
+                let (kind, first) = match (self.table.insert(hash, id), self.role) {
+                    (Insertion::New, _) | (Insertion::Collision(_), Role::Queries) => continue,
+                    (Insertion::Duplicate, Role::Documents) => (Kind::DuplicateDocumentId, id),
+                    (Insertion::Duplicate, Role::Queries) => (Kind::DuplicateQueryId, id),
+                    (Insertion::Collision(first), Role::Documents) => {
+                        (Kind::CollidingDocumentIds, first)
+                    }
+                };
+                let text = |id: &[u8]| String::from_utf8_lossy(id).into_owned();
+                // The line of the first one is looked up at the end.
+                self.found.problems.add(kind, line + lines_before, || {
+                    (text(id), Some((text(first), 0)))
+                });
+            }
+        }
+    }
+}
+
+/// Read `source` once on up to `threads` threads and check every line.
+///
+/// # Errors
+/// As [`read`]; what is wrong with the content is in [`Checked::problems`] instead.
+pub fn check(
+    source: Source,
+    role: Role,
+    judged: &Judged,
+    threads: usize,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<Checked, Error> {
+    let level = Level::best();
+    let mut sum = Sum {
+        role,
+        found: Found::default(),
+        table: IdTable::default(),
+        places: vec![None; judged.len()],
+    };
+    let parse = |region: Region<'_>| {
+        level.dispatch(Examine {
+            role,
+            judged,
+            region,
+        })
+    };
+    let mut merge = |found| {
+        sum.add(found);
+        Ok(())
+    };
+    let hash = read(&source, threads, &parse, &mut merge, interrupted)?;
+    let mut problems = sum.found.problems;
+    let firsts: HashSet<String> = problems
+        .kept()
+        .filter_map(|problem| problem.other.as_ref())
+        .map(|(first, _)| first.clone())
+        .collect();
+    if !firsts.is_empty() {
+        drop(sum.table);
+        let lines = find_lines(&source, &firsts, threads, interrupted)?;
+        for problem in problems.kept_mut() {
+            if let Some((first, line)) = &mut problem.other {
+                *line = lines.get(first).copied().unwrap_or(0);
+            }
+        }
+    }
+    Ok(Checked {
+        source,
+        role,
+        hash,
+        records: sum.found.records,
+        characters: sum.found.characters,
+        places: sum.places,
+        problems,
+    })
+}
+
+/// Find the first line of each of `ids`.
+fn find_lines(
+    source: &Source,
+    ids: &HashSet<String>,
+    threads: usize,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<HashMap<String, u64>, Error> {
+    let parse = |region: Region<'_>| {
+        let mut found = Vec::new();
+        let lines = each_record(region, |number, _, record| {
+            if let Some(id) = record.id.text().map(record::RawString::decode)
+                && let Some(id) = ids.get(id.as_ref())
+            {
+                found.push((id, number + 1));
+            }
+        });
+        (lines, found)
+    };
+    let mut firsts = HashMap::new();
+    let mut lines_before = 0;
+    let mut merge = |(lines, found): (u64, Vec<(&String, u64)>)| {
+        for (id, line) in found {
+            firsts.entry(id.clone()).or_insert(line + lines_before);
+        }
+        lines_before += lines;
+        Ok(())
+    };
+    read(source, threads, &parse, &mut merge, interrupted)?;
+    Ok(firsts)
+}
+
+/// Visit every record of `region`, passing over lines that are none. Returns the number of lines.
+fn each_record<'a>(region: Region<'a>, visit: impl FnMut(u64, &'a [u8], Record<'a>)) -> u64 {
+    struct Visit<'a, V>(Region<'a>, V);
+    impl<'a, V: FnMut(u64, &'a [u8], Record<'a>)> Job for Visit<'a, V> {
+        type Output = u64;
+        #[inline(always)]
+        #[allow(
+            clippy::inline_always,
+            reason = "a level's features reach only what is inlined into its dispatch"
+        )]
+        fn run<L: Lanes>(mut self, lanes: L) -> u64 {
+            record::each(lanes, self.0.bytes, |number, line, outcome| {
+                if let Ok(record) = outcome {
+                    self.1(number, line, record);
+                }
+            })
+        }
+    }
+    Level::best().dispatch(Visit(region, visit))
+}
+
+/// A document as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document<'a> {
+    /// `_id` as the corpus spells it.
+    pub id: Cow<'a, str>,
+    /// Title, blank line and text; empty where it has neither.
+    pub text: Cow<'a, str>,
+}
+
+impl Checked {
+    /// Read the whole file again, visit every document, and prove that every byte is the one that was checked.
+    ///
+    /// Documents come in file order on one thread; on more, `visit` is called from all of them, in any order. What
+    /// was done with the documents is good only if this returns `Ok`.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when a byte, the size, the inode or the modification time differs, what `visit` returns, and
+    /// as [`read`].
+    pub fn for_each_document(
+        &self,
+        threads: usize,
+        visit: &(impl Fn(Document<'_>) -> Result<(), Error> + Sync),
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
+        let parse = |region: Region<'_>| {
+            let mut outcome = Ok(());
+            each_record(region, |_, _, record| {
+                if outcome.is_ok()
+                    && let Some(id) = record.id.text()
+                {
+                    let document = Document {
+                        id: id.decode(),
+                        text: record.document_text(),
+                    };
+                    outcome = visit(document);
+                }
+            });
+            outcome
+        };
+        let hash = read(
+            &self.source,
+            threads,
+            &parse,
+            &mut |outcome| outcome,
+            interrupted,
+        )?;
+        if hash == self.hash {
+            Ok(())
+        } else {
+            Err(self.source.changed("content"))
+        }
+    }
+
+    /// Read the record of the judged identifier at `position` again; returns its identifier and its text.
+    ///
+    /// A document's text is what [`Checked::for_each_document`] gives, a query's is stripped. Only a whole reading
+    /// proves that the bytes are those that were checked.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when there is no such record (any more), [`Error::Unreadable`] when reading fails.
+    pub fn read_judged(&self, position: usize) -> Result<(String, String), Error> {
+        let changed = || self.source.changed("content");
+        let place = self
+            .places
+            .get(position)
+            .copied()
+            .flatten()
+            .ok_or_else(changed)?;
+        let mut line = vec![0; usize::try_from(place.length).map_err(|_| changed())?];
+        self.source.read_at(&mut line, place.offset)?;
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        let record = record::parse_line(line)
+            .ok()
+            .flatten()
+            .ok_or_else(changed)?;
+        let id = record.id.text().ok_or_else(changed)?.decode().into_owned();
+        let text = match self.role {
+            Role::Documents => record.document_text().into_owned(),
+            Role::Queries => record
+                .text
+                .text()
+                .ok_or_else(changed)?
+                .strip()
+                .decode()
+                .into_owned(),
+        };
+        Ok((id, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beir::source::Source;
+
+    fn check_content(
+        content: &[u8],
+        role: Role,
+        judged: &[(&str, bool)],
+        threads: usize,
+    ) -> (Checked, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("f.jsonl"), content).unwrap();
+        let source = Source::open(directory.path(), "f.jsonl").unwrap();
+        let judged = Judged::new(
+            judged
+                .iter()
+                .map(|&(id, relevant)| (id.as_bytes(), relevant)),
+        );
+        (
+            check(source, role, &judged, threads, &mut || false).unwrap(),
+            directory,
+        )
+    }
+
+    fn messages(content: &str, role: Role) -> Vec<String> {
+        let judged = [("Bad_Id", true), ("Fine_Id", false)];
+        let (checked, _directory) = check_content(content.as_bytes(), role, &judged, 2);
+        checked
+            .problems
+            .kept()
+            .map(|problem| problem.message("f.jsonl"))
+            .collect()
+    }
+
+    #[test]
+    fn duplicates_and_collisions_name_both_lines() {
+        let content = "\n{\"_id\":\"Abc\",\"text\":\"a\"}\n{\"_id\":\"d\",\"text\":\"a\"}\n{\"_id\":\"abC\",\"text\":\"a\"}\n{\"_id\":\"d\",\"text\":\"a\"}\n";
+        assert_eq!(
+            messages(content, Role::Documents),
+            [
+                "f.jsonl line 5: duplicate BEIR document id 'd', first on line 3",
+                "f.jsonl line 4: document ids 'abC' and 'Abc' (line 2) collide when case is folded",
+            ]
+        );
+        assert_eq!(
+            messages(content, Role::Queries),
+            ["f.jsonl line 5: duplicate BEIR query id 'd', first on line 3"]
+        );
+    }
+
+    #[test]
+    fn a_query_needs_the_judgment_pattern_only_with_a_relevant_row() {
+        let content = "{\"_id\":\"Bad_Id\",\"text\":\"a\"}\n{\"_id\":\"Fine_Id\",\"text\":\"a\"}\n{\"_id\":\"Other_Id\",\"text\":\"a\"}\n";
+        assert_eq!(
+            messages(content, Role::Queries),
+            [
+                "f.jsonl line 1: BEIR query ids like 'Bad_Id' are not admissible as groundkit judgment ids"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_title_of_a_query_is_not_read() {
+        assert!(
+            messages(
+                "{\"_id\":\"q\",\"text\":\"a\",\"title\":null}\n",
+                Role::Queries
+            )
+            .is_empty()
+        );
+        assert_eq!(
+            messages(
+                "{\"_id\":\"q\",\"text\":\"a\",\"title\":1,\"title\":2}\n",
+                Role::Queries
+            )
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn judged_records_are_placed_and_read_again() {
+        let content = "{\"_id\":\"x\",\"text\":\"a\"}\r\n{\"title\":\"T\",\"_id\":\"d\\u0031\",\"text\":\" b\\n\"}";
+        let (checked, _directory) = check_content(
+            content.as_bytes(),
+            Role::Documents,
+            &[("absent", true), ("d1", true)],
+            1,
+        );
+        assert_eq!(checked.places[0], None);
+        assert_eq!(checked.places[1].unwrap().line, 2);
+        assert_eq!(
+            checked.read_judged(1).unwrap(),
+            ("d1".to_owned(), "T\n\nb".to_owned())
+        );
+        assert!(matches!(checked.read_judged(0), Err(Error::Changed { .. })));
+    }
+
+    /// A corpus of every kind of trouble, larger than several blocks.
+    fn troubled_corpus() -> Vec<u8> {
+        let mut content = Vec::new();
+        for number in 0..30_000_u32 {
+            let line = match number % 97 {
+                1 => "{broken".to_owned(),
+                2 => String::new(),
+                3 => format!("{{\"_id\": \"D{}\", \"text\": \"collides\"}}", number - 3),
+                4 => format!("{{\"_id\": \"d{}\", \"text\": \"again\"}}", number - 4),
+                5 => format!("{{\"_id\": \"../{number}\", \"text\": \"unsafe\"}}"),
+                6 => format!("{{\"_id\": \"d{number}\", \"text\": \"\\ud800\"}}"),
+                _ => format!(
+                    "{{\"_id\": \"d{number}\", \"title\": \"na\u{ef}ve\", \"text\": \"{}\"}}",
+                    "word ".repeat(number as usize % 50)
+                ),
+            };
+            content.extend_from_slice(line.as_bytes());
+            content.push(b'\n');
+        }
+        content
+    }
+
+    #[test]
+    fn nothing_depends_on_the_number_of_threads() {
+        let content = troubled_corpus();
+        let judged = [
+            ("d0", true),
+            ("d29999", true),
+            ("D97", false),
+            ("nowhere", true),
+        ];
+        let (one, _one) = check_content(&content, Role::Documents, &judged, 1);
+        assert!(one.problems.counts().count() >= 5);
+        for threads in [2, 3, 8] {
+            let (more, _more) = check_content(&content, Role::Documents, &judged, threads);
+            assert_eq!(more.hash, one.hash);
+            assert_eq!(
+                (more.records, more.characters),
+                (one.records, one.characters)
+            );
+            assert_eq!(more.places, one.places);
+            assert_eq!(more.problems, one.problems);
+        }
+    }
+
+    #[test]
+    fn the_second_reading_sees_the_same_documents() {
+        let (checked, directory) = check_content(&troubled_corpus(), Role::Documents, &[], 2);
+        let characters = std::sync::atomic::AtomicU64::new(0);
+        let visit = |document: Document<'_>| {
+            let count = document.text.chars().count() as u64;
+            characters.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+            Ok(())
+        };
+        checked.for_each_document(2, &visit, &mut || false).unwrap();
+        assert_eq!(characters.into_inner(), checked.characters);
+
+        // The same size and the same times, one byte differs.
+        let path = directory.path().join("f.jsonl");
+        let times = std::fs::metadata(&path).unwrap();
+        let times = std::fs::FileTimes::new().set_modified(times.modified().unwrap());
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"z", 1_000_000).unwrap();
+        file.set_times(times).unwrap();
+        let outcome = checked.for_each_document(2, &|_| Ok(()), &mut || false);
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::Changed {
+                    what: "content",
+                    ..
+                })
+            ),
+            "{outcome:?}"
+        );
+    }
+}
