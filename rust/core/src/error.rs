@@ -20,9 +20,7 @@ pub enum Error {
         reason: String,
     },
     /// A source file is not what it was when it was opened or checked.
-    #[error(
-        "BEIR file {file} changed while it was in use ({what}); run again when nothing writes to it"
-    )]
+    #[error("BEIR file {file} changed while it was in use ({what}); run again when nothing writes to it")]
     Changed {
         /// Name relative to the dataset, such as `corpus.jsonl`.
         file: String,

@@ -1,9 +1,15 @@
 //! `groundkit._native`: the thin layer between Python and `groundkit-core`.
 
+mod bootstrap;
+mod interrupt;
+
 /// The extension module; free-threaded safe, because no state is shared between calls.
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::bootstrap::{levels, paired_bootstrap};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

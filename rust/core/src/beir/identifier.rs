@@ -54,10 +54,7 @@ pub fn is_judgment_id(identifier: &[u8]) -> bool {
 /// (`CONIN$`, superscript digits) hold characters that no safe identifier has.
 #[must_use]
 pub fn is_device_name(identifier: &[u8]) -> bool {
-    let stem = identifier
-        .split(|&byte| byte == b'.')
-        .next()
-        .unwrap_or_default();
+    let stem = identifier.split(|&byte| byte == b'.').next().unwrap_or_default();
     match stem {
         [name @ .., digit] if name.len() == 3 && digit.is_ascii_digit() => {
             name.eq_ignore_ascii_case(b"com") || name.eq_ignore_ascii_case(b"lpt")
@@ -92,9 +89,7 @@ pub fn check_document_id(identifier: &[u8]) -> Result<(), Inadmissible> {
         return Err(Inadmissible::TooLong);
     }
     // Every device name starts with one of these letters.
-    if matches!(identifier[0] | 0x20, b'c' | b'p' | b'a' | b'n' | b'l')
-        && is_device_name(identifier)
-    {
+    if matches!(identifier[0] | 0x20, b'c' | b'p' | b'a' | b'n' | b'l') && is_device_name(identifier) {
         return Err(Inadmissible::Device);
     }
     Ok(())
@@ -109,9 +104,7 @@ mod tests {
         for safe in ["a", "0", "Z9._-", "a.", "doc..1"] {
             assert!(is_safe(safe.as_bytes()), "{safe}");
         }
-        for unsafe_ in [
-            "", ".a", "-a", "_a", "a/b", "a b", "a\n", "é", "a\0", "x:1", "a\\b",
-        ] {
+        for unsafe_ in ["", ".a", "-a", "_a", "a/b", "a b", "a\n", "é", "a\0", "x:1", "a\\b"] {
             assert!(!is_safe(unsafe_.as_bytes()), "{unsafe_:?}");
         }
     }
@@ -128,21 +121,8 @@ mod tests {
 
     #[test]
     fn a_device_name_counts_in_any_case_and_with_any_extension() {
-        for id in [
-            "nul",
-            "NUL",
-            "con.x",
-            "Aux",
-            "prn.",
-            "com0",
-            "LPT9.tar.gz",
-            "COM1",
-        ] {
-            assert_eq!(
-                check_document_id(id.as_bytes()),
-                Err(Inadmissible::Device),
-                "{id}"
-            );
+        for id in ["nul", "NUL", "con.x", "Aux", "prn.", "com0", "LPT9.tar.gz", "COM1"] {
+            assert_eq!(check_document_id(id.as_bytes()), Err(Inadmissible::Device), "{id}");
         }
         for id in ["null", "com", "com10", "xcon", "con-1", "lpt", "a.nul"] {
             assert_eq!(check_document_id(id.as_bytes()), Ok(()), "{id}");

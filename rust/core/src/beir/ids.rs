@@ -212,9 +212,7 @@ mod tests {
             let hash = hashing.fold(id);
             table.touch(std::iter::once(hash));
             let outcome = table.insert(hash, id);
-            let first = folded
-                .entry(id.to_ascii_lowercase())
-                .or_insert_with(|| id.to_vec());
+            let first = folded.entry(id.to_ascii_lowercase()).or_insert_with(|| id.to_vec());
             let expected = if !exact.insert(id.to_vec()) {
                 Insertion::Duplicate
             } else if first == id {

@@ -155,8 +155,7 @@ impl Job for Examine<'_> {
         found.lines = record::each(lanes, bytes, |number, line, outcome| match outcome {
             Err(fault) => found.problems.add_fault(&fault, number + 1),
             Ok(record) => {
-                let offset =
-                    self.region.offset + (line.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
+                let offset = self.region.offset + (line.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
                 let place = Place {
                     offset,
                     length: line.len() as u64,
@@ -179,9 +178,7 @@ impl Examine<'_> {
     fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) {
         let line = place.line;
         let Some(id) = record.id.text().filter(|id| !id.is_empty()) else {
-            found
-                .problems
-                .add(Kind::MissingId, line, || (String::new(), None));
+            found.problems.add(Kind::MissingId, line, || (String::new(), None));
             return;
         };
         let id = id.decode();
@@ -199,10 +196,7 @@ impl Examine<'_> {
                     found.problems.add(kind, line, subject);
                 }
                 let mut is_text = true;
-                for (field, kind) in [
-                    (record.title, Kind::TitleNotString),
-                    (record.text, Kind::TextNotString),
-                ] {
+                for (field, kind) in [(record.title, Kind::TitleNotString), (record.text, Kind::TextNotString)] {
                     if field == Field::NotString {
                         is_text = false;
                         found.problems.add(kind, line, || (String::new(), None));
@@ -224,9 +218,7 @@ impl Examine<'_> {
                     found.problems.add(Kind::InadmissibleQueryId, line, subject);
                 }
                 match record.text.text().filter(|text| !text.is_empty()) {
-                    None => found
-                        .problems
-                        .add(Kind::MissingText, line, || (String::new(), None)),
+                    None => found.problems.add(Kind::MissingText, line, || (String::new(), None)),
                     Some(text) => {
                         let characters = text.strip().characters();
                         place.is_empty = characters == 0;
@@ -278,15 +270,13 @@ impl Sum {
                     (Insertion::New, _) | (Insertion::Collision(_), Role::Queries) => continue,
                     (Insertion::Duplicate, Role::Documents) => (Kind::DuplicateDocumentId, id),
                     (Insertion::Duplicate, Role::Queries) => (Kind::DuplicateQueryId, id),
-                    (Insertion::Collision(first), Role::Documents) => {
-                        (Kind::CollidingDocumentIds, first)
-                    }
+                    (Insertion::Collision(first), Role::Documents) => (Kind::CollidingDocumentIds, first),
                 };
                 let text = |id: &[u8]| String::from_utf8_lossy(id).into_owned();
                 // The line of the first one is looked up at the end.
-                self.found.problems.add(kind, line + lines_before, || {
-                    (text(id), Some((text(first), 0)))
-                });
+                self.found
+                    .problems
+                    .add(kind, line + lines_before, || (text(id), Some((text(first), 0))));
             }
         }
     }
@@ -310,13 +300,7 @@ pub fn check(
         table: IdTable::default(),
         places: vec![None; judged.len()],
     };
-    let parse = |region: Region<'_>| {
-        level.dispatch(Examine {
-            role,
-            judged,
-            region,
-        })
-    };
+    let parse = |region: Region<'_>| level.dispatch(Examine { role, judged, region });
     let mut merge = |found| {
         sum.add(found);
         Ok(())
@@ -439,13 +423,7 @@ impl Checked {
             });
             outcome
         };
-        let hash = read(
-            &self.source,
-            threads,
-            &parse,
-            &mut |outcome| outcome,
-            interrupted,
-        )?;
+        let hash = read(&self.source, threads, &parse, &mut |outcome| outcome, interrupted)?;
         if hash == self.hash {
             Ok(())
         } else {
@@ -462,29 +440,15 @@ impl Checked {
     /// [`Error::Changed`] when there is no such record (any more), [`Error::Unreadable`] when reading fails.
     pub fn read_judged(&self, position: usize) -> Result<(String, String), Error> {
         let changed = || self.source.changed("content");
-        let place = self
-            .places
-            .get(position)
-            .copied()
-            .flatten()
-            .ok_or_else(changed)?;
+        let place = self.places.get(position).copied().flatten().ok_or_else(changed)?;
         let mut line = vec![0; usize::try_from(place.length).map_err(|_| changed())?];
         self.source.read_at(&mut line, place.offset)?;
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        let record = record::parse_line(line)
-            .ok()
-            .flatten()
-            .ok_or_else(changed)?;
+        let record = record::parse_line(line).ok().flatten().ok_or_else(changed)?;
         let id = record.id.text().ok_or_else(changed)?.decode().into_owned();
         let text = match self.role {
             Role::Documents => record.document_text().into_owned(),
-            Role::Queries => record
-                .text
-                .text()
-                .ok_or_else(changed)?
-                .strip()
-                .decode()
-                .into_owned(),
+            Role::Queries => record.text.text().ok_or_else(changed)?.strip().decode().into_owned(),
         };
         Ok((id, text))
     }
@@ -504,15 +468,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f.jsonl"), content).unwrap();
         let source = Source::open(directory.path(), "f.jsonl").unwrap();
-        let judged = Judged::new(
-            judged
-                .iter()
-                .map(|&(id, relevant)| (id.as_bytes(), relevant)),
-        );
-        (
-            check(source, role, &judged, threads, &mut || false).unwrap(),
-            directory,
-        )
+        let judged = Judged::new(judged.iter().map(|&(id, relevant)| (id.as_bytes(), relevant)));
+        (check(source, role, &judged, threads, &mut || false).unwrap(), directory)
     }
 
     fn messages(content: &str, role: Role) -> Vec<String> {
@@ -546,21 +503,13 @@ mod tests {
         let content = "{\"_id\":\"Bad_Id\",\"text\":\"a\"}\n{\"_id\":\"Fine_Id\",\"text\":\"a\"}\n{\"_id\":\"Other_Id\",\"text\":\"a\"}\n";
         assert_eq!(
             messages(content, Role::Queries),
-            [
-                "f.jsonl line 1: BEIR query ids like 'Bad_Id' are not admissible as groundkit judgment ids"
-            ]
+            ["f.jsonl line 1: BEIR query ids like 'Bad_Id' are not admissible as groundkit judgment ids"]
         );
     }
 
     #[test]
     fn the_title_of_a_query_is_not_read() {
-        assert!(
-            messages(
-                "{\"_id\":\"q\",\"text\":\"a\",\"title\":null}\n",
-                Role::Queries
-            )
-            .is_empty()
-        );
+        assert!(messages("{\"_id\":\"q\",\"text\":\"a\",\"title\":null}\n", Role::Queries).is_empty());
         assert_eq!(
             messages(
                 "{\"_id\":\"q\",\"text\":\"a\",\"title\":1,\"title\":2}\n",
@@ -582,10 +531,7 @@ mod tests {
         );
         assert_eq!(checked.places[0], None);
         assert_eq!(checked.places[1].unwrap().line, 2);
-        assert_eq!(
-            checked.read_judged(1).unwrap(),
-            ("d1".to_owned(), "T\n\nb".to_owned())
-        );
+        assert_eq!(checked.read_judged(1).unwrap(), ("d1".to_owned(), "T\n\nb".to_owned()));
         assert!(matches!(checked.read_judged(0), Err(Error::Changed { .. })));
     }
 
@@ -614,21 +560,13 @@ mod tests {
     #[test]
     fn nothing_depends_on_the_number_of_threads() {
         let content = troubled_corpus();
-        let judged = [
-            ("d0", true),
-            ("d29999", true),
-            ("D97", false),
-            ("nowhere", true),
-        ];
+        let judged = [("d0", true), ("d29999", true), ("D97", false), ("nowhere", true)];
         let (one, _one) = check_content(&content, Role::Documents, &judged, 1);
         assert!(one.problems.counts().count() >= 5);
         for threads in [2, 3, 8] {
             let (more, _more) = check_content(&content, Role::Documents, &judged, threads);
             assert_eq!(more.hash, one.hash);
-            assert_eq!(
-                (more.records, more.characters),
-                (one.records, one.characters)
-            );
+            assert_eq!((more.records, more.characters), (one.records, one.characters));
             assert_eq!(more.places, one.places);
             assert_eq!(more.problems, one.problems);
         }
@@ -655,13 +593,7 @@ mod tests {
         file.set_times(times).unwrap();
         let outcome = checked.for_each_document(2, &|_| Ok(()), &mut || false);
         assert!(
-            matches!(
-                outcome,
-                Err(Error::Changed {
-                    what: "content",
-                    ..
-                })
-            ),
+            matches!(outcome, Err(Error::Changed { what: "content", .. })),
             "{outcome:?}"
         );
     }

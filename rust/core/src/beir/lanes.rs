@@ -73,8 +73,8 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn masks(self, bytes: &[u8; WIDTH]) -> Masks {
         use std::arch::x86_64::{
-            _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_max_epu8,
-            _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+            _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8,
+            _mm256_or_si256, _mm256_set1_epi8,
         };
         // SAFETY: an `Avx2` is only made where the feature was detected; the load is of 32 bytes and unaligned.
         unsafe {

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use blake3::hazmat::{
-    ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
-};
+use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use memchr::{memchr, memrchr};
 
 use super::source::Source;
@@ -89,10 +87,7 @@ pub fn read<R: Send>(
         reading.work(&mut interrupted);
         reading.wait_while(&mut interrupted, |order| order.next < blocks);
     });
-    let order = reading
-        .order
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let order = reading.order.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(failure) = order.failure {
         return Err(failure);
     }
@@ -194,11 +189,7 @@ where
     }
 
     /// Wait while `condition` holds and nothing failed.
-    fn wait_while(
-        &self,
-        interrupted: &mut dyn FnMut() -> bool,
-        mut condition: impl FnMut(&Order<'_, M, R>) -> bool,
-    ) {
+    fn wait_while(&self, interrupted: &mut dyn FnMut() -> bool, mut condition: impl FnMut(&Order<'_, M, R>) -> bool) {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         while condition(&order) && !self.stop.load(Ordering::Relaxed) {
             order = self
@@ -337,8 +328,7 @@ impl Tree {
         while self.stack.len() > self.pushed.count_ones() as usize {
             let (right, left) = (self.stack.pop(), self.stack.pop());
             if let (Some(left), Some(right)) = (left, right) {
-                self.stack
-                    .push(merge_subtrees_non_root(&left, &right, Mode::Hash));
+                self.stack.push(merge_subtrees_non_root(&left, &right, Mode::Hash));
             }
         }
         self.stack.push(subtree);
@@ -350,8 +340,7 @@ impl Tree {
             if self.stack.is_empty() {
                 return merge_subtrees_root(&left, &right, Mode::Hash);
             }
-            self.stack
-                .push(merge_subtrees_non_root(&left, &right, Mode::Hash));
+            self.stack.push(merge_subtrees_non_root(&left, &right, Mode::Hash));
         }
         self.whole.unwrap_or_else(|| blake3::hash(b""))
     }
@@ -405,12 +394,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let (lines, hash) = lines_of(content, threads);
             assert_eq!(hash, blake3::hash(content));
-            assert!(
-                lines == expected,
-                "{} lines, expected {}",
-                lines.len(),
-                expected.len()
-            );
+            assert!(lines == expected, "{} lines, expected {}", lines.len(), expected.len());
         }
     }
 
@@ -485,13 +469,7 @@ mod tests {
             &mut || false,
         );
         assert!(
-            matches!(
-                outcome,
-                Err(Error::Changed {
-                    what: "content",
-                    ..
-                })
-            ),
+            matches!(outcome, Err(Error::Changed { what: "content", .. })),
             "{outcome:?}"
         );
     }

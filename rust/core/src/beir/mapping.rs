@@ -29,9 +29,7 @@ pub fn adapted_id(raw: &str) -> String {
         }
         if character.is_ascii_alphanumeric() {
             name.push(character.to_ascii_lowercase());
-        } else if !unicode_normalization::char::is_combining_mark(character)
-            && !name.is_empty()
-            && !name.ends_with('-')
+        } else if !unicode_normalization::char::is_combining_mark(character) && !name.is_empty() && !name.ends_with('-')
         {
             name.push('-');
         }
@@ -58,9 +56,7 @@ mod tests {
     #[test]
     fn a_name_is_readable() {
         assert!(adapted_id("MED-10").starts_with("med-10-"));
-        assert!(
-            adapted_id("2_Hearts_(Kylie_Minogue_song)").starts_with("2-hearts-kylie-minogue-song-")
-        );
+        assert!(adapted_id("2_Hearts_(Kylie_Minogue_song)").starts_with("2-hearts-kylie-minogue-song-"));
         assert!(adapted_id("Besançon").starts_with("besancon-"));
         assert!(adapted_id("東京").starts_with("id-"));
         assert!(adapted_id("").starts_with("id-"));

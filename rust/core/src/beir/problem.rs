@@ -108,7 +108,10 @@ impl Problem {
             Kind::UnsafeDocumentId => format!("unsafe BEIR document id {}", quoted()),
             Kind::UnsafeQueryId => format!("unsafe BEIR query id {}", quoted()),
             Kind::LongDocumentId => {
-                format!("document id {} exceeds the filename limit of 255 bytes with '.txt'", quoted())
+                format!(
+                    "document id {} exceeds the filename limit of 255 bytes with '.txt'",
+                    quoted()
+                )
             }
             Kind::DeviceDocumentId => format!("document id {} is a reserved Windows device name", quoted()),
             Kind::DuplicateDocumentId => {
@@ -116,14 +119,22 @@ impl Problem {
             }
             Kind::DuplicateQueryId => format!("duplicate BEIR query id {}, first on line {other_line}", quoted()),
             Kind::CollidingDocumentIds => {
-                format!("document ids {} and {other} (line {other_line}) collide when case is folded", quoted())
+                format!(
+                    "document ids {} and {other} (line {other_line}) collide when case is folded",
+                    quoted()
+                )
             }
             Kind::EmptyDocument => format!("BEIR document {} has no title or text", quoted()),
             Kind::EmptyQuery => format!("BEIR query {} is empty", quoted()),
             Kind::InadmissibleQueryId => {
-                format!("BEIR query ids like {} are not admissible as groundkit judgment ids", quoted())
+                format!(
+                    "BEIR query ids like {} are not admissible as groundkit judgment ids",
+                    quoted()
+                )
             }
-            Kind::QrelsHeader => "unexpected or missing BEIR qrels header; expected 'query-id<TAB>corpus-id<TAB>score'".to_owned(),
+            Kind::QrelsHeader => {
+                "unexpected or missing BEIR qrels header; expected 'query-id<TAB>corpus-id<TAB>score'".to_owned()
+            }
             Kind::QrelsRow => format!("invalid BEIR qrels row: {subject}"),
             Kind::QrelsScore => format!("invalid integer relevance score {}", quoted()),
         };
@@ -139,12 +150,7 @@ pub struct Problems {
 
 impl Problems {
     /// Count a problem; `problem` is only made when it is kept.
-    pub fn add(
-        &mut self,
-        kind: Kind,
-        line: u64,
-        problem: impl FnOnce() -> (String, Option<(String, u64)>),
-    ) {
+    pub fn add(&mut self, kind: Kind, line: u64, problem: impl FnOnce() -> (String, Option<(String, u64)>)) {
         let (count, kept) = self.kinds.entry(kind).or_default();
         *count += 1;
         if kept.len() < KEPT {

@@ -31,8 +31,7 @@ impl Default for Strings {
 impl Strings {
     fn push(&mut self, string: &str) {
         self.bytes.extend_from_slice(string.as_bytes());
-        self.offsets
-            .push(i64::try_from(self.bytes.len()).unwrap_or(i64::MAX));
+        self.offsets.push(i64::try_from(self.bytes.len()).unwrap_or(i64::MAX));
     }
 }
 
@@ -58,10 +57,7 @@ impl Qrels {
     ///
     /// # Errors
     /// As [`read`].
-    pub fn read(
-        source: &Source,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<(Self, blake3::Hash), Error> {
+    pub fn read(source: &Source, interrupted: &mut dyn FnMut() -> bool) -> Result<(Self, blake3::Hash), Error> {
         let mut qrels = Self::default();
         // Rows depend on the header before them, so that they are taken in order; these files are small.
         let copy = |region: Region<'_>| region.bytes.to_vec();
@@ -71,9 +67,7 @@ impl Qrels {
         };
         let hash = read(source, 1, &copy, &mut add, interrupted)?;
         if !qrels.seen_header {
-            qrels
-                .problems
-                .add(Kind::QrelsHeader, 1, || (String::new(), None));
+            qrels.problems.add(Kind::QrelsHeader, 1, || (String::new(), None));
         }
         Ok((qrels, hash))
     }
@@ -85,12 +79,8 @@ impl Qrels {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             match simdutf8::compat::from_utf8(line) {
                 Err(error) => {
-                    let message = format!(
-                        "not valid UTF-8 (byte {} of the line)",
-                        error.valid_up_to() + 1
-                    );
-                    self.problems
-                        .add(Kind::NotUtf8, self.seen_lines, || (message, None));
+                    let message = format!("not valid UTF-8 (byte {} of the line)", error.valid_up_to() + 1);
+                    self.problems.add(Kind::NotUtf8, self.seen_lines, || (message, None));
                 }
                 Ok(line) if line.chars().all(is_space) => {}
                 Ok(line) => self.add_row(line),
@@ -103,8 +93,7 @@ impl Qrels {
         if !self.seen_header {
             self.seen_header = true;
             if row != HEADER {
-                self.problems
-                    .add(Kind::QrelsHeader, line, || (String::new(), None));
+                self.problems.add(Kind::QrelsHeader, line, || (String::new(), None));
             }
             return;
         }
@@ -114,10 +103,7 @@ impl Qrels {
         else {
             let found = row.split('\t').count();
             self.problems.add(Kind::QrelsRow, line, || {
-                (
-                    format!("expected three tab-separated fields, found {found}"),
-                    None,
-                )
+                (format!("expected three tab-separated fields, found {found}"), None)
             });
             return;
         };
@@ -130,8 +116,7 @@ impl Qrels {
                 .add(Kind::UnsafeDocumentId, line, || (document.to_owned(), None));
         }
         let Some(grade) = parse_grade(score) else {
-            self.problems
-                .add(Kind::QrelsScore, line, || (score.to_owned(), None));
+            self.problems.add(Kind::QrelsScore, line, || (score.to_owned(), None));
             return;
         };
         self.lines.push(line);
@@ -177,11 +162,8 @@ mod tests {
         };
         (0..qrels.lines.len())
             .map(|row| {
-                let query =
-                    std::str::from_utf8(&qrels.queries.bytes[string(&qrels.queries, row)]).unwrap();
-                let document =
-                    std::str::from_utf8(&qrels.documents.bytes[string(&qrels.documents, row)])
-                        .unwrap();
+                let query = std::str::from_utf8(&qrels.queries.bytes[string(&qrels.queries, row)]).unwrap();
+                let document = std::str::from_utf8(&qrels.documents.bytes[string(&qrels.documents, row)]).unwrap();
                 (qrels.lines[row], query, document, qrels.grades[row])
             })
             .collect()
@@ -189,30 +171,21 @@ mod tests {
 
     #[test]
     fn rows_keep_their_lines_whatever_the_line_ends() {
-        let qrels = qrels_of(
-            format!("\u{feff}\r\n{HEADER}\r\n\n \t\u{2028}\r\nq1\td1\t1\r\nq2\td2\t-07").as_bytes(),
-        );
+        let qrels = qrels_of(format!("\u{feff}\r\n{HEADER}\r\n\n \t\u{2028}\r\nq1\td1\t1\r\nq2\td2\t-07").as_bytes());
         assert_eq!(rows(&qrels), [(5, "q1", "d1", 1), (6, "q2", "d2", -7)]);
         assert!(qrels.problems.is_empty());
     }
 
     #[test]
     fn a_quotation_mark_is_text() {
-        assert_eq!(
-            problems("q1\t\"d1\t1\nq1\td1\t1\n"),
-            [(Kind::UnsafeDocumentId, 2)]
-        );
+        assert_eq!(problems("q1\t\"d1\t1\nq1\td1\t1\n"), [(Kind::UnsafeDocumentId, 2)]);
     }
 
     #[test]
     fn a_row_has_three_fields() {
         assert_eq!(
             problems("q1\td1\nq1\td1\t1\t\nq1 d1 1\n"),
-            [
-                (Kind::QrelsRow, 2),
-                (Kind::QrelsRow, 3),
-                (Kind::QrelsRow, 4)
-            ]
+            [(Kind::QrelsRow, 2), (Kind::QrelsRow, 3), (Kind::QrelsRow, 4)]
         );
     }
 
@@ -237,13 +210,7 @@ mod tests {
                 "{score:?}"
             );
         }
-        for score in [
-            "0",
-            "-0",
-            "007",
-            "9223372036854775807",
-            "-9223372036854775808",
-        ] {
+        for score in ["0", "-0", "007", "9223372036854775807", "-9223372036854775808"] {
             assert_eq!(problems(&format!("q1\td1\t{score}\n")), [], "{score:?}");
         }
     }
@@ -268,11 +235,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_not_utf8_is_named() {
-        let qrels = qrels_of(
-            [HEADER.as_bytes(), b"\nq1\td\xe9\t1\nq1\td1\t1\n"]
-                .concat()
-                .as_slice(),
-        );
+        let qrels = qrels_of([HEADER.as_bytes(), b"\nq1\td\xe9\t1\nq1\td1\t1\n"].concat().as_slice());
         assert_eq!(
             qrels
                 .problems

@@ -207,11 +207,7 @@ fn last_unit(raw: &[u8]) -> Option<(char, usize)> {
 }
 
 fn backslashes_before(raw: &[u8], position: usize) -> usize {
-    raw[..position]
-        .iter()
-        .rev()
-        .take_while(|&&byte| byte == b'\\')
-        .count()
+    raw[..position].iter().rev().take_while(|&&byte| byte == b'\\').count()
 }
 
 /// The character of the checked escape at the start of `raw`, and its length.
@@ -229,10 +225,7 @@ fn escaped_unit(raw: &[u8]) -> (char, usize) {
             }
             let low = raw.get(8..).and_then(hexadecimal).unwrap_or(0);
             let code = 0x10000 + ((unit & 0x3ff) << 10) + (low & 0x3ff);
-            (
-                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
-                12,
-            )
+            (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
         }
         other => (char::from(other), 2),
     }
@@ -242,9 +235,9 @@ fn escaped_unit(raw: &[u8]) -> (char, usize) {
 #[inline]
 fn hexadecimal(digits: &[u8]) -> Option<u32> {
     let digits: &[u8; 4] = digits.first_chunk()?;
-    digits.iter().try_fold(0, |number, &digit| {
-        Some(number << 4 | char::from(digit).to_digit(16)?)
-    })
+    digits
+        .iter()
+        .try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
 }
 
 impl<'a> Field<'a> {
@@ -264,10 +257,7 @@ impl Record<'_> {
     #[must_use]
     #[inline]
     pub fn document_characters(&self) -> usize {
-        let title = self
-            .title
-            .text()
-            .map_or(0, |title| title.strip().characters());
+        let title = self.title.text().map_or(0, |title| title.strip().characters());
         let text = self.text.text().map_or(0, |text| text.strip().characters());
         if title == 0 {
             text
@@ -375,10 +365,7 @@ fn diagnose<L: Lanes>(lanes: L, line: &[u8]) -> Result<Option<Record<'_>>, Fault
 }
 
 const fn syntax<T>(what: &'static str, position: usize) -> Result<T, Fault> {
-    Err(Fault::Syntax {
-        what,
-        at: position + 1,
-    })
+    Err(Fault::Syntax { what, at: position + 1 })
 }
 
 /// Parse the record at the start of `input`, which may go on with further lines. Returns the length of the line.
@@ -436,10 +423,7 @@ fn parse<L: Lanes>(lanes: L, input: &[u8]) -> Result<(Record<'_>, usize), Fault>
 }
 
 #[inline(always)]
-fn field_of<'r, 'a>(
-    record: &'r mut Record<'a>,
-    key: &[u8],
-) -> Option<(&'static str, &'r mut Field<'a>)> {
+fn field_of<'r, 'a>(record: &'r mut Record<'a>, key: &[u8]) -> Option<(&'static str, &'r mut Field<'a>)> {
     match key {
         b"_id" => Some(("_id", &mut record.id)),
         b"text" => Some(("text", &mut record.text)),
@@ -561,29 +545,17 @@ fn escape(input: &[u8], position: usize) -> Result<usize, Fault> {
 
 /// Check the value at `position`, inside `depth` containers, and return the position after it. No recursion.
 #[inline(always)]
-fn skip_value<L: Lanes>(
-    lanes: L,
-    input: &[u8],
-    position: usize,
-    depth: usize,
-) -> Result<usize, Fault> {
+fn skip_value<L: Lanes>(lanes: L, input: &[u8], position: usize, depth: usize) -> Result<usize, Fault> {
     match input.get(position) {
         Some(b'"') => Ok(string::<L, false>(lanes, input, position + 1)?.1),
-        Some(b'{') if input.get(position + 1) == Some(&b'}') && depth < NESTING_LIMIT => {
-            Ok(position + 2)
-        }
+        Some(b'{') if input.get(position + 1) == Some(&b'}') && depth < NESTING_LIMIT => Ok(position + 2),
         Some(b'{' | b'[') => skip_container(lanes, input, position, depth),
         _ => skip_scalar(input, position),
     }
 }
 
 #[inline(never)]
-fn skip_container<L: Lanes>(
-    lanes: L,
-    input: &[u8],
-    start: usize,
-    depth: usize,
-) -> Result<usize, Fault> {
+fn skip_container<L: Lanes>(lanes: L, input: &[u8], start: usize, depth: usize) -> Result<usize, Fault> {
     let base = depth;
     let mut depth = depth;
     let mut position = start;
@@ -680,10 +652,7 @@ fn skip_scalar(input: &[u8], position: usize) -> Result<usize, Fault> {
     if rest.get(length) == Some(&b'.') {
         let fraction = digits(length + 1);
         if fraction == 0 {
-            return syntax(
-                "expected a digit after the decimal point",
-                position + length + 1,
-            );
+            return syntax("expected a digit after the decimal point", position + length + 1);
         }
         length += 1 + fraction;
     }
@@ -760,9 +729,7 @@ mod tests {
     /// The outcome of one line at every level, alone and in front of other lines; all of them must agree.
     fn outcome(line: &[u8]) -> Option<Result<[Seen; 3], Fault>> {
         let fields = |record: Record<'_>| [see(record.id), see(record.title), see(record.text)];
-        let alone = parse_line(line)
-            .transpose()
-            .map(|outcome| outcome.map(fields));
+        let alone = parse_line(line).transpose().map(|outcome| outcome.map(fields));
         if line.contains(&b'\n') {
             return alone;
         }
@@ -794,10 +761,7 @@ mod tests {
 
     #[test]
     fn title_and_text_are_stripped_as_python_does_and_joined() {
-        assert_eq!(
-            text(r#"{"title": " T\t", "text": "\u001c B\u00a0"}"#),
-            "T\n\nB"
-        );
+        assert_eq!(text(r#"{"title": " T\t", "text": "\u001c B\u00a0"}"#), "T\n\nB");
         assert_eq!(text(r#"{"title": "\u2028 \n", "text": "B"}"#), "B");
         assert_eq!(text(r#"{"title": "T"}"#), "T\n\n");
         assert_eq!(text(r#"{"text": "\u200b\\n"}"#), "\u{200b}\\n");
@@ -825,10 +789,7 @@ mod tests {
     fn a_field_that_is_read_may_not_stand_twice() {
         for field in ["_id", "title", "text"] {
             let line = format!(r#"{{"{field}": null, "x": 1, "{field}": "b"}}"#);
-            assert_eq!(
-                fault(&line),
-                format!("the field '{field}' stands twice in one object")
-            );
+            assert_eq!(fault(&line), format!("the field '{field}' stands twice in one object"));
         }
         assert!(
             outcome(br#"{"_id": "a", "m": {"_id": 1, "_id": 2}, "x": 1, "x": 2}"#)
@@ -864,13 +825,7 @@ mod tests {
     #[test]
     fn nesting_is_refused_below_the_limit_only() {
         for (open, close) in [("[", "]"), ("{\"k\":", "}")] {
-            let nested = |depth: usize| {
-                format!(
-                    r#"{{"m":{}1{}}}"#,
-                    open.repeat(depth - 1),
-                    close.repeat(depth - 1)
-                )
-            };
+            let nested = |depth: usize| format!(r#"{{"m":{}1{}}}"#, open.repeat(depth - 1), close.repeat(depth - 1));
             assert!(outcome(nested(NESTING_LIMIT).as_bytes()).unwrap().is_ok());
             assert!(fault(&nested(NESTING_LIMIT + 1)).contains("500 levels"));
             assert!(fault(&nested(1_000_000)).contains("500 levels"));
@@ -886,10 +841,7 @@ mod tests {
             b"\xff",
             b"\xc2",
         ] {
-            assert!(
-                matches!(outcome(line), Some(Err(Fault::Utf8 { .. }))),
-                "{line:?}"
-            );
+            assert!(matches!(outcome(line), Some(Err(Fault::Utf8 { .. }))), "{line:?}");
         }
     }
 
@@ -904,11 +856,7 @@ mod tests {
     #[test]
     fn a_row_must_be_an_object() {
         for line in ["[1]", "\"a\"", "7", "null", " [ { } ] ", "NaN"] {
-            assert_eq!(
-                outcome(line.as_bytes()),
-                Some(Err(Fault::NotAnObject)),
-                "{line}"
-            );
+            assert_eq!(outcome(line.as_bytes()), Some(Err(Fault::NotAnObject)), "{line}");
         }
     }
 
@@ -974,20 +922,14 @@ mod tests {
     fn value() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             literal(),
-            prop::sample::select(vec![
-                "null", "true", "false", "0", "-1", "1.5e+3", "{}", "[]", " [ ] "
-            ])
-            .prop_map(str::to_owned),
+            prop::sample::select(vec!["null", "true", "false", "0", "-1", "1.5e+3", "{}", "[]", " [ ] "])
+                .prop_map(str::to_owned),
         ];
         leaf.prop_recursive(4, 16, 4, |inner| {
             prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4)
-                    .prop_map(|values| format!("[{}]", values.join(" ,"))),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(" ,"))),
                 prop::collection::vec((literal(), inner), 0..4).prop_map(|members| {
-                    let members: Vec<_> = members
-                        .iter()
-                        .map(|(key, value)| format!("{key} :{value}"))
-                        .collect();
+                    let members: Vec<_> = members.iter().map(|(key, value)| format!("{key} :{value}")).collect();
                     format!("{{{}}}", members.join(", "))
                 }),
             ]
@@ -1000,10 +942,7 @@ mod tests {
             1 => literal(),
         ];
         prop::collection::vec((key, value()), 0..6).prop_map(|members| {
-            let members: Vec<_> = members
-                .iter()
-                .map(|(key, value)| format!("{key}: {value}"))
-                .collect();
+            let members: Vec<_> = members.iter().map(|(key, value)| format!("{key}: {value}")).collect();
             format!("{{{}}}", members.join(","))
         })
     }

@@ -40,9 +40,7 @@ impl Source {
             .custom_flags(nonblocking.bits().cast_signed())
             .open(directory.join(name))
             .map_err(|error| Error::unreadable(name, &error))?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| Error::unreadable(name, &error))?;
+        let metadata = file.metadata().map_err(|error| Error::unreadable(name, &error))?;
         if !metadata.is_file() {
             let what = if metadata.is_dir() {
                 "a directory"
@@ -122,7 +120,6 @@ fn identify(metadata: &std::fs::Metadata) -> Identity {
         device: metadata.dev(),
         inode: metadata.ino(),
         size: metadata.size(),
-        modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
-            + i128::from(metadata.mtime_nsec()),
+        modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
     }
 }

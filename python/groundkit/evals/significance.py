@@ -1,0 +1,282 @@
+"""Deterministic paired-bootstrap comparisons of two retrieval systems.
+
+The unit of resampling is a query. Both systems must be scored on the same queries; that is checked by query id, so a
+missing or reordered query raises instead of turning into an unpaired comparison. The generator is seeded in every call,
+so no result depends on the order of calls, on threads or on the machine.
+"""
+
+import operator
+import sys
+from array import array
+from collections.abc import Collection, Mapping
+from typing import Literal, SupportsIndex, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from groundkit import _native
+from groundkit.errors import EvalError
+from groundkit.evals.schema import EvalReport, QueryResult, StageName
+
+__all__ = ["BootstrapResult", "MetricName", "compare_report_stages", "paired_bootstrap"]
+
+MetricName = Literal["recall_at_1", "recall_at_5", "recall_at_10", "mrr", "ndcg_at_10"]
+
+_IDS_SHOWN = 10
+
+
+class BootstrapResult(BaseModel):
+    """The result of one paired-bootstrap comparison.
+
+    Attributes:
+        baseline: Name of the system that is compared with.
+        candidate: Name of the system that is compared.
+        metric: The metric that the scores measure.
+        query_count: Number of paired queries, n.
+        resamples: Number of bootstrap resamples, B.
+        seed: Seed of the index stream.
+        confidence_level: Nominal coverage of the interval, in (0, 1).
+        effect: Mean of candidate minus baseline, in units of the metric.
+        confidence_interval_low: Lower end of the percentile interval of the effect.
+        confidence_interval_high: Upper end of the percentile interval of the effect.
+        p_value_two_sided: Achieved significance level: twice the smaller share of bootstrap means at or beyond zero,
+            with the (r + 1) / (B + 1) correction. It is counted over resamples of the observed deltas, not over a
+            distribution centred at the null hypothesis, and is at least 2 / (B + 1).
+        significant: Whether the interval excludes zero; read from the interval alone, never from the level above.
+        method: What was done, in words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    baseline: str
+    candidate: str
+    metric: MetricName
+    query_count: int = Field(gt=0)
+    resamples: int = Field(gt=0)
+    seed: int
+    confidence_level: float = Field(gt=0.0, lt=1.0)
+    effect: float
+    confidence_interval_low: float
+    confidence_interval_high: float
+    p_value_two_sided: float = Field(gt=0.0, le=1.0)
+    significant: bool
+    method: str = "paired bootstrap over query-level candidate-minus-baseline deltas"
+
+
+def paired_bootstrap(
+    baseline_scores: Mapping[str, float],
+    candidate_scores: Mapping[str, float],
+    *,
+    baseline_name: str,
+    candidate_name: str,
+    metric: MetricName,
+    resamples: SupportsIndex = 10_000,
+    seed: SupportsIndex = 7,
+    confidence_level: float = 0.95,
+) -> BootstrapResult:
+    r"""Compare two systems by resampling their paired per-query score deltas.
+
+    With the deltas d_q = candidate_q - baseline_q of n queries, every resample b draws n queries with replacement and
+    has the mean m_b. The effect is the mean of all d_q. The interval runs from the alpha to the 1 - alpha quantile of
+    the m_b, alpha = (1 - confidence_level) / 2, each interpolated linearly at position (B - 1) p of the ordered means.
+    The achieved significance level is min(1, 2 (r + 1) / (B + 1)), r being the smaller of the numbers of m_b <= 0 and
+    of m_b >= 0. Sums are correctly rounded. The draws are those of ``random.Random(seed).randrange(n)`` over the query
+    ids in code point order, so every platform and every number of threads gives the same bits.
+
+    Args:
+        baseline_scores: One finite score per query id; read once.
+        candidate_scores: One finite score per query id, for the same ids; read once.
+        baseline_name: Name of the baseline, for the result.
+        candidate_name: Name of the candidate, for the result.
+        metric: The metric that the scores measure.
+        resamples: Number of resamples, B >= 1.
+        seed: Any integer; its absolute value seeds the generator, as in CPython.
+        confidence_level: Nominal coverage of the interval, in (0, 1).
+
+    Returns:
+        Effect, percentile interval, achieved significance level and verdict.
+
+    Raises:
+        EvalError: The metric is unknown, ``resamples`` or ``confidence_level`` is out of range, there is no query, the
+            query ids differ, or the scores are not finite or so large that a sum of n deltas could overflow.
+        TypeError: A score is no real number, an id or a name no string, ``resamples`` or ``seed`` no integer.
+
+    Example:
+        >>> baseline = {"q1": 0.2, "q2": 0.5, "q3": 0.4, "q4": 0.1}
+        >>> candidate = {"q1": 0.6, "q2": 0.7, "q3": 0.4, "q4": 0.5}
+        >>> result = paired_bootstrap(
+        ...     baseline, candidate, baseline_name="BM25", candidate_name="dense", metric="ndcg_at_10"
+        ... )
+        >>> round(result.effect, 3), result.significant
+        (0.25, True)
+
+    References:
+        B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 13 and 15.
+        A. C. Davison and D. V. Hinkley, "Bootstrap Methods and their Application", 1997, section 4.2, for the
+        (r + 1) / (B + 1) correction.
+        M. D. Smucker, J. Allan and B. Carterette, "A Comparison of Statistical Significance Tests for Information
+        Retrieval Evaluation", CIKM 2007.
+    """
+    _require_known_metric(metric)
+    for name in (baseline_name, candidate_name):
+        if not isinstance(name, str):
+            raise TypeError(f"a system's name must be a string, not {type(name).__name__}")
+    resample_count = _require_resamples(resamples)
+    seed_value = int(operator.index(seed))
+    if not 0.0 < confidence_level < 1.0:
+        raise EvalError(f"confidence_level must be between 0 and 1, got {confidence_level}")
+    baseline = dict(baseline_scores)
+    candidate = dict(candidate_scores)
+    query_ids = _pair(baseline, candidate)
+    level = float(confidence_level)
+    comparison = _native.paired_bootstrap(
+        _as_floats(baseline, query_ids),
+        _as_floats(candidate, query_ids),
+        resamples=resample_count,
+        seed=abs(seed_value).to_bytes((seed_value.bit_length() + 7) // 8, "little"),
+        confidence_level=level,
+    )
+    if comparison is None:
+        raise EvalError(_not_finite(baseline, candidate, query_ids))
+    effect, low, high, non_positive, non_negative = comparison
+    return BootstrapResult(
+        baseline=baseline_name,
+        candidate=candidate_name,
+        metric=metric,
+        query_count=len(query_ids),
+        resamples=resample_count,
+        seed=seed_value,
+        confidence_level=level,
+        effect=effect,
+        confidence_interval_low=low,
+        confidence_interval_high=high,
+        p_value_two_sided=min(1.0, 2.0 * (min(non_positive, non_negative) + 1) / (resample_count + 1)),
+        significant=low > 0.0 or high < 0.0,
+    )
+
+
+def compare_report_stages(
+    report: EvalReport,
+    *,
+    baseline: StageName,
+    candidate: StageName,
+    metric: MetricName,
+    resamples: SupportsIndex = 10_000,
+    seed: SupportsIndex = 7,
+    confidence_level: float = 0.95,
+) -> BootstrapResult:
+    """Compare two stages of one evaluation report, query by query.
+
+    Queries without metrics (those that have no answer) are left out on both sides.
+
+    Args:
+        report: The evaluation report.
+        baseline: Stage to compare with.
+        candidate: Stage to compare.
+        metric: Per-query metric to compare; ``mrr`` reads the reciprocal rank.
+        resamples: As for `paired_bootstrap`.
+        seed: As for `paired_bootstrap`.
+        confidence_level: As for `paired_bootstrap`.
+
+    Returns:
+        The comparison, named by the two stages.
+
+    Raises:
+        EvalError: Two stages share a name, a stage is absent, a query id occurs twice in a stage, or for a reason of
+            `paired_bootstrap`.
+    """
+    _require_known_metric(metric)
+    names = [stage.stage for stage in report.stages]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise EvalError(
+            f"report contains more than one stage named {', '.join(map(repr, repeated))}; "
+            "a comparison could not say which of them it measured"
+        )
+    stages = {stage.stage: stage for stage in report.stages}
+    for name in (baseline, candidate):
+        if name not in stages:
+            raise EvalError(f"report does not contain stage {name!r}; it has {', '.join(map(repr, names))}")
+    return paired_bootstrap(
+        _stage_scores(baseline, stages[baseline].queries, metric),
+        _stage_scores(candidate, stages[candidate].queries, metric),
+        baseline_name=baseline,
+        candidate_name=candidate,
+        metric=metric,
+        resamples=resamples,
+        seed=seed,
+        confidence_level=confidence_level,
+    )
+
+
+def _require_known_metric(metric: str) -> None:
+    known = get_args(MetricName)
+    if metric not in known:
+        raise EvalError(f"unknown metric {metric!r}; expected one of {', '.join(known)}")
+
+
+def _require_resamples(resamples: SupportsIndex) -> int:
+    count = int(operator.index(resamples))
+    if count <= 0:
+        raise EvalError(f"resamples must be positive, got {count}")
+    # Every resample keeps a mean of eight bytes.
+    if count > sys.maxsize // 8:
+        raise EvalError(f"resamples must be positive and fit in memory, got {count}; ten thousand is usual")
+    return count
+
+
+def _pair(baseline: dict[str, float], candidate: dict[str, float]) -> list[str]:
+    """Return the query ids in code point order, which is the order of the draws."""
+    if not baseline and not candidate:
+        raise EvalError("paired bootstrap requires at least one query score")
+    for query_id in (*baseline, *candidate):
+        if not isinstance(query_id, str):
+            raise TypeError(f"a query id must be a string, not {type(query_id).__name__}")
+    if baseline.keys() != candidate.keys():
+        raise EvalError(
+            "paired bootstrap query ids differ "
+            f"(missing from candidate: {_shown(baseline.keys() - candidate.keys())}; "
+            f"missing from baseline: {_shown(candidate.keys() - baseline.keys())}); "
+            "score both systems on the same queries"
+        )
+    return sorted(baseline)
+
+
+def _stage_scores(stage: StageName, queries: list[QueryResult], metric: MetricName) -> dict[str, float]:
+    field = "reciprocal_rank" if metric == "mrr" else metric
+    scores: dict[str, float] = {}
+    for query in queries:
+        if query.metrics is None:
+            continue
+        if query.query_id in scores:
+            raise EvalError(
+                f"duplicate query id {query.query_id!r} in stage {stage!r}; a paired comparison needs one score a query"
+            )
+        scores[query.query_id] = getattr(query.metrics, field)
+    return scores
+
+
+def _as_floats(scores: dict[str, float], query_ids: list[str]) -> "array[float]":
+    # An array converts by __float__ and __index__ alone: numpy scalars pass, strings and None do not.
+    try:
+        return array("d", [scores[query_id] for query_id in query_ids])
+    except OverflowError:
+        raise EvalError("paired bootstrap scores must be finite; an integer score is too large for a float") from None
+
+
+def _not_finite(baseline: dict[str, float], candidate: dict[str, float], query_ids: list[str]) -> str:
+    infinity = float("inf")
+    for query_id in query_ids:
+        if not -infinity < float(candidate[query_id]) - float(baseline[query_id]) < infinity:
+            return (
+                f"paired bootstrap scores must be finite: query {query_id!r} has baseline {baseline[query_id]!r} "
+                f"and candidate {candidate[query_id]!r}"
+            )
+    return f"paired bootstrap scores must be finite, and so must a sum of {len(query_ids)} deltas; these are too large"
+
+
+def _shown(query_ids: Collection[str]) -> str:
+    if not query_ids:
+        return "none"
+    first = ", ".join(map(repr, sorted(query_ids)[:_IDS_SHOWN]))
+    rest = len(query_ids) - _IDS_SHOWN
+    return f"{first} and {rest} more, {len(query_ids)} in all" if rest > 0 else first
