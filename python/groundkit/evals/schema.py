@@ -4,13 +4,14 @@ One report holds the results of every stage of one run, query by query. Two runs
 judgments hashes are equal.
 """
 
+import os
 import uuid
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from groundkit.errors import EvalError
+from groundkit.evals.files import describe_first_fault, read_regular_file
 
 __all__ = [
     "EmbeddingIdentity",
@@ -348,7 +349,7 @@ class EvalReport(_Model):
         return self
 
 
-def load_report(path: str | Path) -> EvalReport:
+def load_report(path: str | os.PathLike[str]) -> EvalReport:
     """Read an evaluation report from a JSON file.
 
     Args:
@@ -361,14 +362,6 @@ def load_report(path: str | Path) -> EvalReport:
         EvalError: The file cannot be read or is no report; names the file and the field.
     """
     try:
-        return EvalReport.model_validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise EvalError(f"cannot read evaluation report {str(path)!r}: {error.strerror or error}") from error
+        return EvalReport.model_validate_json(read_regular_file(path, "evaluation report"))
     except ValidationError as error:
-        raise EvalError(f"{path}: not an evaluation report: {_describe(error)}") from error
-
-
-def _describe(error: ValidationError) -> str:
-    first, *others = error.errors(include_url=False, include_input=False)
-    where = ".".join(map(str, first["loc"])) or "the report"
-    return f"{where}: {first['msg']}" + (f" (and {len(others)} more)" if others else "")
+        raise EvalError(f"{path}: not an evaluation report: {describe_first_fault(error)}") from error
