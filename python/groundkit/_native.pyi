@@ -1,7 +1,49 @@
 from array import array
+from os import PathLike
+from typing import final
+
+from polars import DataFrame
 
 __version__: str
 
+@final
+class Columns:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class QrelsFile:
+    @property
+    def rows(self) -> Columns: ...
+    @property
+    def problems(self) -> list[tuple[str, int, str]]: ...
+    @property
+    def problem_counts(self) -> dict[str, int]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def blake3(self) -> str: ...
+
+@final
+class CheckedFile:
+    @property
+    def problems(self) -> list[tuple[str, int, str]]: ...
+    @property
+    def problem_counts(self) -> dict[str, int]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def blake3(self) -> str: ...
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def character_count(self) -> int: ...
+    @property
+    def places(self) -> Columns: ...
+
+def read_qrels(directory: str | PathLike[str], name: str) -> QrelsFile: ...
+def check_records(
+    directory: str | PathLike[str], name: str, *, documents: bool, judged: DataFrame, threads: int | None = None
+) -> CheckedFile: ...
 def paired_bootstrap(
     baseline: array[float],
     candidate: array[float],

@@ -33,9 +33,13 @@ impl Error {
     /// Wrap what the operating system says about reading `file`.
     #[must_use]
     pub fn unreadable(file: &str, error: &io::Error) -> Self {
+        let mut reason = error.to_string();
+        if let Some(number) = reason.find(" (os error ") {
+            reason.truncate(number);
+        }
         Self::Unreadable {
             file: file.to_owned(),
-            reason: error.to_string(),
+            reason,
         }
     }
 }

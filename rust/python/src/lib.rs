@@ -1,6 +1,9 @@
 //! `groundkit._native`: the thin layer between Python and `groundkit-core`.
 
 mod bootstrap;
+mod columns;
+mod error;
+mod inspect;
 mod interrupt;
 
 /// The extension module; free-threaded safe, because no state is shared between calls.
@@ -10,6 +13,10 @@ mod _native {
 
     #[pymodule_export]
     use crate::bootstrap::{levels, paired_bootstrap};
+    #[pymodule_export]
+    use crate::columns::Columns;
+    #[pymodule_export]
+    use crate::inspect::{CheckedFile, QrelsFile, check_records, read_qrels};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,405 @@
+"""BEIR datasets: inspect them, and adapt them to quote-anchored judgments.
+
+A dataset is a directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`. It is third-party input: every
+line is checked, and all problems are gathered before anything is written.
+
+References:
+    Thakur, N., Reimers, N., Rücklé, A., Srivastava, A., Gurevych, I. (2021). BEIR: A Heterogeneous Benchmark for
+    Zero-shot Evaluation of Information Retrieval Models. NeurIPS Datasets and Benchmarks.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from groundkit._native import CheckedFile, QrelsFile, check_records, read_qrels
+from groundkit.errors import EvalError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CORPUS_FILE: Final = "corpus.jsonl"
+QUERIES_FILE: Final = "queries.jsonl"
+QRELS_DIR: Final = "qrels"
+
+_SAFE_SPLIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+# As many as anybody reads; all of them are counted.
+_KEPT_PROBLEMS: Final = 100
+# A screenful, with the lines around them.
+_SHOWN_PROBLEMS: Final = 10
+_SHOWN_SPLITS: Final = 20
+_QUOTED_CHARACTERS: Final = 80
+
+# What a `BeirPolicy` can do about a kind of problem.
+_REMEDIES: Final = {
+    "unsafe_document_id": 'document_ids="map"',
+    "long_document_id": 'document_ids="map"',
+    "device_document_id": 'document_ids="map"',
+    "colliding_document_ids": 'document_ids="map"',
+    "unsafe_query_id": 'query_ids="map"',
+    "inadmissible_query_id": 'query_ids="map"',
+    "graded_relevance": "min_relevance=1 (or higher)",
+    "empty_document": 'empty_documents="drop" (unless it is judged relevant)',
+    "missing_document": 'unknown_documents="drop"',
+}
+
+
+class BeirProblem(BaseModel):
+    """One thing that is wrong with a dataset.
+
+    Attributes:
+        kind: What it is about, in snake case, such as `duplicate_document_id`.
+        file: The file, relative to the dataset, such as `corpus.jsonl`.
+        line: The line of the file, from 1, blank lines counted; `None` where it is about the file as a whole.
+        message: What is wrong, for people; names file and line.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    file: str
+    line: int | None
+    message: str
+
+
+class BeirInspection(BaseModel):
+    """What a dataset holds and what is wrong with it.
+
+    Counts cover the rows that could be read; where there are problems, they tell about the dataset as it is.
+
+    Attributes:
+        source_dir: The dataset's directory, resolved.
+        split: The split whose qrels were read.
+        document_count: Rows of `corpus.jsonl` with an identifier.
+        query_count: Queries with a relevant row.
+        relevance_pair_count: Distinct pairs of query and document that are relevant.
+        total_characters: Characters (code points) of all documents' texts, as they would be written.
+        all_query_count: Rows of `queries.jsonl` with an identifier, judged or not.
+        qrels_row_count: Well-formed rows of the qrels.
+        grade_counts: Distinct pairs of each grade, in ascending order.
+        unjudged_document_count: Documents that no row of the qrels names.
+        unknown_document_count: Distinct documents that the qrels name, relevant or not, and the corpus lacks.
+        unknown_query_count: Distinct queries that the qrels name, relevant or not, and `queries.jsonl` lacks.
+        problems: What is wrong, by file and line; the first ones of every kind.
+        problem_count: How many problems there are; may be more than are kept.
+        problem_counts: How many problems there are of each kind.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source_dir: str
+    split: str
+    document_count: int
+    query_count: int
+    relevance_pair_count: int
+    total_characters: int
+    all_query_count: int
+    qrels_row_count: int
+    grade_counts: dict[int, int]
+    unjudged_document_count: int
+    unknown_document_count: int
+    unknown_query_count: int
+    problems: tuple[BeirProblem, ...]
+    problem_count: int
+    problem_counts: dict[str, int]
+
+    @property
+    def admissible(self) -> bool:
+        """Whether `adapt_beir_dataset` accepts the dataset."""
+        return self.problem_count == 0
+
+
+class BeirAdaptationReport(BaseModel):
+    """Counts and paths of an adapted dataset.
+
+    Attributes:
+        source_dir: The dataset's directory, resolved.
+        output_dir: Where it was adapted to, resolved.
+        split: The split whose qrels were adapted.
+        document_count: Documents written.
+        query_count: Queries with a relevant row, each one judgment.
+        relevance_pair_count: Distinct relevant pairs of query and document, each one gold quote.
+        total_characters: Characters (code points) of all documents written.
+        corpus_dir: Directory of the documents.
+        judgments_path: File of the judgments.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source_dir: str
+    output_dir: str
+    split: str
+    document_count: int
+    query_count: int
+    relevance_pair_count: int
+    total_characters: int
+    corpus_dir: str
+    judgments_path: str
+
+
+@dataclass(frozen=True)
+class CheckedDataset:
+    """A dataset that was checked: the open files, so that the bytes that were checked are those that are used.
+
+    Attributes:
+        inspection: What was found.
+        corpus: The corpus; `None` where it could not be read.
+        queries: The queries; `None` where they could not be read.
+        qrels: The qrels; `None` where they could not be read.
+        documents: The documents that the qrels name (`id`, `relevant`, `line`), in the order of `corpus.places`.
+        judged_queries: The queries that the qrels name, in the order of `queries.places`.
+        relevant: The relevant pairs (`query`, `document`, ...), sorted by code point.
+    """
+
+    inspection: BeirInspection
+    corpus: CheckedFile | None
+    queries: CheckedFile | None
+    qrels: QrelsFile | None
+    documents: "pl.DataFrame"
+    judged_queries: "pl.DataFrame"
+    relevant: "pl.DataFrame"
+
+
+def inspect_beir_dataset(source: str | os.PathLike[str], *, split: str = "test") -> BeirInspection:
+    r"""Check a BEIR dataset without writing anything.
+
+    Bad content is reported in the result, not raised, and so is a file that is missing or cannot be read: one call
+    finds everything that `adapt_beir_dataset` would refuse.
+
+    Args:
+        source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
+        split: Name of the qrels file, without `.tsv`.
+
+    Returns:
+        Counts, grades and problems.
+
+    Raises:
+        EvalError: `source` is no directory, or `split` is no safe file name.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     source = pathlib.Path(name)
+        ...     (source / "qrels").mkdir()
+        ...     _ = (source / "corpus.jsonl").write_text('{"_id": "d1", "title": "T", "text": "B"}\n')
+        ...     _ = (source / "queries.jsonl").write_text('{"_id": "q1", "text": "what is B?"}\n')
+        ...     _ = (source / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\n")
+        ...     inspection = inspect_beir_dataset(source)
+        >>> inspection.document_count, inspection.grade_counts, inspection.admissible
+        (1, {2: 1}, False)
+        >>> print(inspection.problems[0].message)
+        qrels/test.tsv line 2: binary qrels only, found grade 2; BeirPolicy.min_relevance sets a threshold
+    """
+    return check_dataset(source, split=split).inspection
+
+
+def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDataset:
+    """Read and check all files of a dataset and keep them open.
+
+    Raises:
+        EvalError: `source` is no directory, or `split` is no safe file name.
+    """
+    # polars takes a while to import, and significance tests do without it.
+    from groundkit.evals import qrels as tables  # noqa: PLC0415
+
+    directory = _resolve_source(source)
+    if not _SAFE_SPLIT.fullmatch(split):
+        raise EvalError(
+            f"unsafe BEIR split {_quote(split)}; expected letters, digits, dot, underscore, or hyphen, "
+            "starting with a letter or digit"
+        )
+    qrels_name = f"{QRELS_DIR}/{split}.tsv"
+    problems = _Problems()
+
+    qrels = None
+    try:
+        qrels = read_qrels(directory, qrels_name)
+    except EvalError as error:
+        problems.add_file(qrels_name, f"{error}; {_describe_splits(directory / QRELS_DIR)}")
+    rows = tables.frame_rows(qrels.rows) if qrels else tables.no_rows()
+    documents = tables.list_identifiers(rows, "document")
+    judged_queries = tables.list_identifiers(rows, "query")
+    relevant = tables.select_relevant(rows)
+
+    corpus = _check_file(directory, CORPUS_FILE, documents, problems)
+    queries = _check_file(directory, QUERIES_FILE, judged_queries, problems)
+
+    absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
+    absent_queries = tables.find_absent(judged_queries, queries.places) if queries else judged_queries.clear()
+    if qrels:
+        problems.add_native(qrels_name, qrels)
+        _add_qrels_problems(problems, qrels_name, rows)
+        for absent, kind, what, file in (
+            (absent_documents, "missing_document", "documents", CORPUS_FILE),
+            (absent_queries, "missing_query", "queries", QUERIES_FILE),
+        ):
+            for identifier, line in problems.add_rows(kind, absent.filter("relevant"), "id", "line"):
+                message = f"BEIR qrels reference missing {what}: {_quote(identifier)} is not in {file}"
+                problems.keep(kind, qrels_name, line, message)
+        # Rows that could not be read may be the relevant ones.
+        if relevant.is_empty() and not qrels.problem_counts.keys() & {
+            "not_utf8",
+            "qrels_header",
+            "qrels_row",
+            "qrels_score",
+        }:
+            problems.count("no_positive_relevance", 1)
+            message = f"BEIR qrels for split {split!r} contain no positive relevance rows"
+            problems.keep("no_positive_relevance", qrels_name, None, message)
+
+    return CheckedDataset(
+        inspection=BeirInspection(
+            source_dir=str(directory),
+            split=split,
+            document_count=corpus.record_count if corpus else 0,
+            query_count=relevant["query"].n_unique(),
+            relevance_pair_count=relevant.height,
+            total_characters=corpus.character_count if corpus else 0,
+            all_query_count=queries.record_count if queries else 0,
+            qrels_row_count=rows.height,
+            grade_counts=tables.count_grades(rows),
+            unjudged_document_count=corpus.record_count - documents.height + absent_documents.height if corpus else 0,
+            unknown_document_count=absent_documents.height,
+            unknown_query_count=absent_queries.height,
+            problems=problems.select(),
+            problem_count=sum(problems.counts.values()),
+            problem_counts=dict(sorted(problems.counts.items())),
+        ),
+        corpus=corpus,
+        queries=queries,
+        qrels=qrels,
+        documents=documents,
+        judged_queries=judged_queries,
+        relevant=relevant,
+    )
+
+
+def refusal(inspection: BeirInspection) -> EvalError:
+    """Make the error that says why a dataset is refused, at most a screenful, with what can be done about it."""
+    count = inspection.problem_count
+    shown = _pick(inspection.problems, _SHOWN_PROBLEMS)
+    what = "1 problem" if count == 1 else f"{count:,} problems"
+    dataset = f"{_quote(inspection.source_dir)}, split {inspection.split!r},"
+    lines = [f"BEIR dataset {dataset} is refused for {what}; nothing was written"]
+    lines += [f"  {problem.message}" for problem in shown]
+    if count > len(shown):
+        lines.append(f"  ... and {count - len(shown):,} more")
+    remedies = [remedy for kind, remedy in _REMEDIES.items() if kind in inspection.problem_counts]
+    if remedies:
+        lines.append("BeirPolicy options that resolve some of this: " + ", ".join(dict.fromkeys(remedies)))
+    return EvalError("\n".join(lines), problems=inspection.problems, problem_count=count)
+
+
+@dataclass
+class _Problems:
+    """Problems as they are found: the first ones of every kind in every file, and counts."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    kept: list[BeirProblem] = field(default_factory=list)
+
+    def count(self, kind: str, count: int) -> None:
+        if count:
+            self.counts[kind] = self.counts.get(kind, 0) + count
+
+    def keep(self, kind: str, file: str, line: int | None, message: str) -> None:
+        place = f"{file} line {line}" if line is not None else file
+        self.kept.append(BeirProblem(kind=kind, file=file, line=line, message=f"{place}: {message}"))
+
+    def add_rows(self, kind: str, rows: "pl.DataFrame", *columns: str) -> list[tuple[Any, ...]]:
+        """Count all rows and return the columns of those whose problems are kept."""
+        self.count(kind, rows.height)
+        return rows.head(_KEPT_PROBLEMS).select(columns).rows()
+
+    def add_file(self, file: str, message: str) -> None:
+        self.count("unreadable_file", 1)
+        self.kept.append(BeirProblem(kind="unreadable_file", file=file, line=None, message=message))
+
+    def add_native(self, file: str, checked: CheckedFile | QrelsFile) -> None:
+        for kind, count in checked.problem_counts.items():
+            self.count(kind, count)
+        for kind, line, message in checked.problems:
+            self.kept.append(BeirProblem(kind=kind, file=file, line=line, message=message))
+
+    def select(self) -> tuple[BeirProblem, ...]:
+        files = (CORPUS_FILE, QUERIES_FILE)
+
+        def position(problem: BeirProblem) -> tuple[int, int]:
+            return files.index(problem.file) if problem.file in files else len(files), problem.line or 0
+
+        return _pick(sorted(self.kept, key=position), _KEPT_PROBLEMS)
+
+
+def _pick(problems: Sequence[BeirProblem], limit: int) -> tuple[BeirProblem, ...]:
+    """Pick the first of every kind, then the first of all up to `limit`, and keep their order."""
+    first_of_kind = {problem.kind: number for number, problem in reversed(list(enumerate(problems)))}
+    picked = set(first_of_kind.values())
+    for number in range(len(problems)):
+        if len(picked) >= limit:
+            break
+        picked.add(number)
+    return tuple(problems[number] for number in sorted(picked))
+
+
+def _check_file(directory: Path, name: str, judged: "pl.DataFrame", problems: _Problems) -> CheckedFile | None:
+    try:
+        checked = check_records(directory, name, documents=name == CORPUS_FILE, judged=judged.select("id", "relevant"))
+    except EvalError as error:
+        problems.add_file(name, str(error))
+        return None
+    problems.add_native(name, checked)
+    return checked
+
+
+def _add_qrels_problems(problems: _Problems, name: str, rows: "pl.DataFrame") -> None:
+    from groundkit.evals import qrels as tables  # noqa: PLC0415 - as above
+
+    for line, grade in problems.add_rows("graded_relevance", tables.find_graded(rows), "line", "grade"):
+        message = f"binary qrels only, found grade {grade}; BeirPolicy.min_relevance sets a threshold"
+        problems.keep("graded_relevance", name, line, message)
+    conflicts = tables.find_conflicts(rows)
+    columns = ("query", "document", "line", "grade", "first_line", "first_grade")
+    for query, document, line, grade, first_line, first_grade in problems.add_rows(
+        "conflicting_grades", conflicts, *columns
+    ):
+        message = (
+            f"query {_quote(query)} and document {_quote(document)} have grade {grade} here "
+            f"and grade {first_grade} on line {first_line}"
+        )
+        problems.keep("conflicting_grades", name, line, message)
+
+
+def _resolve_source(source: str | os.PathLike[str]) -> Path:
+    path = Path(source)
+    try:
+        directory = path.resolve(strict=True)
+        if directory.is_dir():
+            return directory
+        reason = "not a directory"
+    # A loop of links is a RuntimeError before Python 3.13; a NUL is a ValueError.
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise EvalError(f"cannot read BEIR source directory {_quote(str(path))}: {reason}")
+
+
+def _describe_splits(directory: Path) -> str:
+    try:
+        splits = sorted(path.stem for path in directory.iterdir() if path.suffix == ".tsv")
+    except OSError:
+        splits = []
+    if not splits:
+        return f"there is no split in {QRELS_DIR}/"
+    more = f" and {len(splits) - _SHOWN_SPLITS} more" if len(splits) > _SHOWN_SPLITS else ""
+    return f"splits present: {', '.join(map(_quote, splits[:_SHOWN_SPLITS]))}{more}"
+
+
+def _quote(text: str) -> str:
+    """Quote foreign text for a message: shortened, and no control or format character reaches a terminal."""
+    if len(text) > _QUOTED_CHARACTERS:
+        return f"{text[:_QUOTED_CHARACTERS]!r}... ({len(text)} characters)"
+    return repr(text)

@@ -1,0 +1,23 @@
+//! The one place where an error of the core crate becomes a Python exception.
+
+use groundkit_core::error::Error;
+use pyo3::prelude::*;
+
+use crate::interrupt::detached;
+
+/// Make the `groundkit.errors.EvalError` that says `message`.
+pub fn eval_error(py: Python<'_>, message: &str) -> PyErr {
+    let raise = || {
+        let kind = py.import("groundkit.errors")?.getattr("EvalError")?;
+        Ok(PyErr::from_value(kind.call1((message,))?))
+    };
+    raise().unwrap_or_else(|error: PyErr| error)
+}
+
+/// Do `work` without the interpreter lock, and map what ended it.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    detached(py, work)?.map_err(|error| eval_error(py, &error.to_string()))
+}

@@ -1,0 +1,189 @@
+//! Reading and checking the files of a BEIR dataset.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Int64Array, LargeStringArray, UInt8Array, UInt64Array};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use groundkit_core::beir::inspect::{Checked, Judged, Role, check};
+use groundkit_core::beir::problem::Problems;
+use groundkit_core::beir::qrels::{Qrels, Strings};
+use groundkit_core::beir::source::Source;
+use groundkit_core::threads;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::columns::{Columns, import, strings};
+use crate::error::run;
+
+/// A kept problem: its kind, its line and its message.
+type Kept = (&'static str, u64, String);
+
+fn kept(problems: &Problems, file: &str) -> Vec<Kept> {
+    problems
+        .kept()
+        .map(|problem| (problem.kind.name(), problem.line, problem.message(file)))
+        .collect()
+}
+
+fn counts(problems: &Problems) -> BTreeMap<&'static str, u64> {
+    problems.counts().map(|(kind, count)| (kind.name(), count)).collect()
+}
+
+/// A qrels file that was read whole.
+#[pyclass(frozen, module = "groundkit._native")]
+pub struct QrelsFile {
+    pub source: Source,
+    pub hash: blake3::Hash,
+    rows: Columns,
+    problems: Problems,
+}
+
+#[pymethods]
+impl QrelsFile {
+    /// Its well-formed rows: line, query, document, grade.
+    #[getter]
+    fn rows(&self) -> Columns {
+        self.rows.clone()
+    }
+
+    #[getter]
+    fn problems(&self) -> Vec<Kept> {
+        kept(&self.problems, self.source.name())
+    }
+
+    #[getter]
+    fn problem_counts(&self) -> BTreeMap<&'static str, u64> {
+        counts(&self.problems)
+    }
+
+    #[getter]
+    fn size(&self) -> u64 {
+        self.source.identity().size
+    }
+
+    #[getter]
+    fn blake3(&self) -> String {
+        self.hash.to_hex().to_string()
+    }
+}
+
+/// Read and check a qrels file; `name` is relative to `directory`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
+pub fn read_qrels(py: Python<'_>, directory: PathBuf, name: &str) -> PyResult<QrelsFile> {
+    let (source, (qrels, hash)) = run(py, |interrupted| {
+        let source = Source::open(&directory, name)?;
+        let read = Qrels::read(&source, interrupted)?;
+        Ok((source, read))
+    })?;
+    let rows = Columns::new([
+        ("line", Arc::new(UInt64Array::from(qrels.lines)) as _),
+        ("query", Arc::new(string_array(qrels.queries)?) as _),
+        ("document", Arc::new(string_array(qrels.documents)?) as _),
+        ("grade", Arc::new(Int64Array::from(qrels.grades)) as _),
+    ])?;
+    Ok(QrelsFile {
+        source,
+        hash,
+        rows,
+        problems: qrels.problems,
+    })
+}
+
+fn string_array(strings: Strings) -> PyResult<LargeStringArray> {
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(strings.offsets));
+    LargeStringArray::try_new(offsets, Buffer::from_vec(strings.bytes), None)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// `corpus.jsonl` or `queries.jsonl`, read whole and checked; it stays open.
+#[pyclass(frozen, module = "groundkit._native")]
+pub struct CheckedFile(pub Arc<Checked>);
+
+#[pymethods]
+impl CheckedFile {
+    #[getter]
+    fn problems(&self) -> Vec<Kept> {
+        kept(&self.0.problems, self.0.source.name())
+    }
+
+    #[getter]
+    fn problem_counts(&self) -> BTreeMap<&'static str, u64> {
+        counts(&self.0.problems)
+    }
+
+    #[getter]
+    fn size(&self) -> u64 {
+        self.0.source.identity().size
+    }
+
+    #[getter]
+    fn blake3(&self) -> String {
+        self.0.hash.to_hex().to_string()
+    }
+
+    #[getter]
+    fn record_count(&self) -> u64 {
+        self.0.records
+    }
+
+    #[getter]
+    fn character_count(&self) -> u64 {
+        self.0.characters
+    }
+
+    /// For each judged identifier the line of its record (0 where there is none) and whether it is empty (0 or 1).
+    #[getter]
+    fn places(&self) -> PyResult<Columns> {
+        let places = &self.0.places;
+        let lines = places.iter().map(|place| place.map_or(0, |place| place.line));
+        let empty = places
+            .iter()
+            .map(|place| u8::from(place.is_some_and(|place| place.is_empty)));
+        Columns::new([
+            ("line", Arc::new(UInt64Array::from_iter_values(lines)) as _),
+            ("is_empty", Arc::new(UInt8Array::from_iter_values(empty)) as _),
+        ])
+    }
+}
+
+/// Check all records of a file; `judged` is a table of distinct identifiers (`id`) and whether a row makes them
+/// relevant (`relevant`).
+#[pyfunction]
+#[pyo3(signature = (directory, name, *, documents, judged, threads=None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
+pub fn check_records(
+    py: Python<'_>,
+    directory: PathBuf,
+    name: &str,
+    documents: bool,
+    judged: &Bound<'_, PyAny>,
+    threads: Option<usize>,
+) -> PyResult<CheckedFile> {
+    let batches = import(judged)?;
+    let mut ids = Vec::new();
+    for batch in &batches {
+        let column = |name: &str| {
+            batch
+                .column_by_name(name)
+                .ok_or_else(|| PyValueError::new_err(format!("no column {name}")))
+        };
+        let relevant = column("relevant")?;
+        let relevant = relevant
+            .as_boolean_opt()
+            .ok_or_else(|| PyValueError::new_err("relevant must be boolean"))?;
+        for (id, relevant) in strings(column("id")?)?.zip(relevant) {
+            ids.push((id.as_bytes(), relevant.unwrap_or(false)));
+        }
+    }
+    let judged = Judged::new(ids);
+    let role = if documents { Role::Documents } else { Role::Queries };
+    let checked = run(py, |interrupted| {
+        let source = Source::open(&directory, name)?;
+        check(source, role, &judged, threads::count(threads), interrupted)
+    })?;
+    Ok(CheckedFile(Arc::new(checked)))
+}
