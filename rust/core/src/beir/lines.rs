@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use memchr::{memchr, memrchr};
 
+use super::decode::Decoder;
 use super::source::Source;
 use crate::error::Error;
 
@@ -34,11 +35,12 @@ pub struct Region<'a> {
     pub offset: u64,
 }
 
-/// Read `source` once on up to `threads` threads and return the BLAKE3 hash of its bytes.
+/// Read `source` once on up to `threads` threads and return the BLAKE3 hash of its content.
 ///
-/// `parse` sees every line exactly once, whichever thread gets it; `merge` sees the results in file order, one call at
-/// a time, so that nothing depends on the number of threads. A byte order mark at the start of the file is left out.
-/// `interrupted` is asked on the calling thread.
+/// A packed source is unpacked on one thread at a time, while the others parse. `parse` sees every line exactly once,
+/// whichever thread gets it; `merge` sees the results in file order, one call at a time, so that nothing depends on the
+/// number of threads. A byte order mark at the start of the file is left out. `interrupted` is asked on the calling
+/// thread.
 ///
 /// # Errors
 /// [`Error::Unreadable`] for a failing read and for a line longer than [`LINE_LIMIT`], [`Error::Changed`] when the
@@ -50,11 +52,20 @@ pub fn read<R: Send>(
     merge: &mut (impl FnMut(R) -> Result<(), Error> + Send),
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<blake3::Hash, Error> {
-    let blocks = source.identity().size.div_ceil(BLOCK as u64);
+    let supply = match source.packing() {
+        None => Supply::Direct {
+            ticket: AtomicU64::new(0),
+            blocks: source.identity().size.div_ceil(BLOCK as u64),
+        },
+        Some(packing) => Supply::Unpacked(Mutex::new(Unpacked {
+            decoder: Decoder::new(source.name(), packing.unpack()?),
+            taken: 0,
+            ended: false,
+        })),
+    };
     let reading = Reading {
         source,
-        blocks,
-        ticket: AtomicU64::new(0),
+        supply,
         stop: AtomicBool::new(false),
         advanced: Condvar::new(),
         order: Mutex::new(Order {
@@ -76,15 +87,14 @@ pub fn read<R: Send>(
         }
         due && interrupted()
     };
-    let helpers = threads
-        .min(usize::try_from(blocks).unwrap_or(usize::MAX))
-        .saturating_sub(1);
+    let helpers = threads.min(reading.supply.parallelism()).saturating_sub(1);
     std::thread::scope(|scope| {
         // A thread that cannot be started is not needed: the calling thread does all that others leave.
         for _ in 0..helpers {
             let _ = std::thread::Builder::new().spawn_scoped(scope, || reading.work(&mut || false));
         }
         reading.work(&mut interrupted);
+        let blocks = reading.supply.taken();
         reading.wait_while(&mut interrupted, |order| order.next < blocks);
     });
     let order = reading.order.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -104,14 +114,52 @@ pub fn read<R: Send>(
 
 struct Reading<'a, P, M, R> {
     source: &'a Source,
-    blocks: u64,
-    /// The next block that nobody has taken.
-    ticket: AtomicU64,
+    supply: Supply,
     stop: AtomicBool,
     /// Signalled when `order.next` or `stop` changes.
     advanced: Condvar,
     order: Mutex<Order<'a, M, R>>,
     parse: &'a P,
+}
+
+/// Where blocks come from.
+enum Supply {
+    /// The file itself, read anywhere.
+    Direct {
+        /// The next block that nobody has taken.
+        ticket: AtomicU64,
+        blocks: u64,
+    },
+    /// A decoder, which one thread drives while others parse what came out of it before.
+    Unpacked(Mutex<Unpacked>),
+}
+
+struct Unpacked {
+    decoder: Decoder,
+    taken: u64,
+    ended: bool,
+}
+
+impl Supply {
+    /// How many threads can have a block at once.
+    fn parallelism(&self) -> usize {
+        match self {
+            Self::Direct { blocks, .. } => usize::try_from(*blocks).unwrap_or(usize::MAX),
+            Self::Unpacked(_) => usize::MAX,
+        }
+    }
+
+    /// How many blocks there are, once every one of them is taken.
+    fn taken(&self) -> u64 {
+        match self {
+            Self::Direct { blocks, .. } => *blocks,
+            Self::Unpacked(unpacked) => lock(unpacked).taken,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is done in file order.
@@ -134,7 +182,7 @@ struct Block<R> {
     /// Whether a line ends in this block; what follows `head`, if so.
     rest: Option<Rest<R>>,
     subtree: ChainingValue,
-    /// The hash of the file, where this block is all of it.
+    /// What the hash of the file is, if no block follows this one.
     whole: Option<blake3::Hash>,
 }
 
@@ -164,33 +212,62 @@ where
         let _alarm = Alarm(&self.stop);
         let mut buffer = Vec::new();
         loop {
-            let number = self.ticket.fetch_add(1, Ordering::Relaxed);
-            if number >= self.blocks {
-                return;
+            match self.take(&mut buffer, interrupted) {
+                Ok(Some(number)) => self.deliver(number, self.parse_block(number, &buffer)),
+                Ok(None) => return,
+                Err(error) => {
+                    self.end(error);
+                    return;
+                }
             }
-            self.wait_while(interrupted, |order| number >= order.next + LEAD);
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            if interrupted() {
-                self.end(Error::Interrupted);
-                return;
-            }
-            let offset = number * BLOCK as u64;
-            let length = (self.source.identity().size - offset).min(BLOCK as u64);
-            buffer.resize(usize::try_from(length).unwrap_or(BLOCK), 0);
-            if let Err(error) = self.source.read_at(&mut buffer, offset) {
-                self.end(error);
-                return;
-            }
-            let block = self.parse_block(offset, &buffer);
-            self.deliver(number, block);
         }
+    }
+
+    /// Fill `buffer` with the next block that nobody has taken. Returns its number, or nothing at the end.
+    fn take(&self, buffer: &mut Vec<u8>, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<u64>, Error> {
+        match &self.supply {
+            Supply::Direct { ticket, blocks } => {
+                let number = ticket.fetch_add(1, Ordering::Relaxed);
+                if number >= *blocks || !self.may_start(number, interrupted) {
+                    return Ok(None);
+                }
+                let offset = number * BLOCK as u64;
+                let length = (self.source.identity().size - offset).min(BLOCK as u64);
+                buffer.resize(usize::try_from(length).unwrap_or(BLOCK), 0);
+                self.source.read_at(buffer, offset)?;
+                Ok(Some(number))
+            }
+            Supply::Unpacked(unpacked) => {
+                let mut unpacked = lock(unpacked);
+                let number = unpacked.taken;
+                if unpacked.ended || !self.may_start(number, interrupted) {
+                    return Ok(None);
+                }
+                buffer.resize(BLOCK, 0);
+                let length = unpacked.decoder.fill(buffer)?;
+                buffer.truncate(length);
+                unpacked.ended = length < BLOCK;
+                if length == 0 {
+                    return Ok(None);
+                }
+                unpacked.taken += 1;
+                Ok(Some(number))
+            }
+        }
+    }
+
+    /// Wait until block `number` may be read; false when the reading has ended instead.
+    fn may_start(&self, number: u64, interrupted: &mut dyn FnMut() -> bool) -> bool {
+        self.wait_while(interrupted, |order| number >= order.next + LEAD);
+        if interrupted() {
+            self.end(Error::Interrupted);
+        }
+        !self.stop.load(Ordering::Relaxed)
     }
 
     /// Wait while `condition` holds and nothing failed.
     fn wait_while(&self, interrupted: &mut dyn FnMut() -> bool, mut condition: impl FnMut(&Order<'_, M, R>) -> bool) {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut order = lock(&self.order);
         while condition(&order) && !self.stop.load(Ordering::Relaxed) {
             order = self
                 .advanced
@@ -206,20 +283,18 @@ where
     }
 
     fn end(&self, failure: Error) {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut order = lock(&self.order);
         order.failure.get_or_insert(failure);
         self.stop.store(true, Ordering::Relaxed);
         self.advanced.notify_all();
     }
 
-    fn parse_block(&self, offset: u64, bytes: &[u8]) -> Block<R> {
+    fn parse_block(&self, number: u64, bytes: &[u8]) -> Block<R> {
+        let offset = number * BLOCK as u64;
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(offset).update(bytes);
-        let (subtree, whole) = if self.blocks == 1 {
-            ([0; 32], Some(hasher.finalize()))
-        } else {
-            (hasher.finalize_non_root(), None)
-        };
+        let subtree = hasher.finalize_non_root();
+        let whole = (number == 0).then(|| hasher.finalize());
         let marked = if offset == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
             BYTE_ORDER_MARK.len()
         } else {
@@ -260,7 +335,7 @@ where
     }
 
     fn deliver(&self, number: u64, block: Block<R>) {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut order = lock(&self.order);
         order.waiting.insert(number, block);
         loop {
             let next = order.next;
@@ -278,10 +353,8 @@ where
     }
 
     fn merge_block(&self, order: &mut Order<'_, M, R>, block: Block<R>) -> Result<(), Error> {
-        match block.whole {
-            Some(hash) => order.tree.whole = Some(hash),
-            None => order.tree.push(block.subtree),
-        }
+        order.tree.push(block.subtree);
+        order.tree.whole = order.tree.whole.or(block.whole);
         if order.carry.is_empty() {
             order.carry_offset = block.offset;
         }
@@ -319,6 +392,7 @@ struct Tree {
     /// Roots of the complete subtrees so far, the largest first.
     stack: Vec<ChainingValue>,
     pushed: u64,
+    /// The hash of the file, if the first block is all of it.
     whole: Option<blake3::Hash>,
 }
 

@@ -1,5 +1,8 @@
 //! Reading, checking and publishing BEIR datasets.
 
+pub mod archive;
+pub mod dataset;
+pub mod decode;
 pub mod identifier;
 pub mod ids;
 pub mod inspect;

@@ -1,8 +1,11 @@
 //! Opening the files of a dataset: regular files only, never blocking, with an identity to compare later.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -19,12 +22,22 @@ pub struct Identity {
     pub modified_ns: i128,
 }
 
+/// How the content of a file that is not plain comes out of it.
+pub trait Packing: fmt::Debug + Send + Sync {
+    /// Start to unpack; the end is reported only when all checksums hold. Errors may carry an [`Error`].
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when it cannot be unpacked at all.
+    fn unpack(&self) -> Result<Box<dyn Read + Send>, Error>;
+}
+
 /// An open file of a dataset.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     name: String,
-    file: File,
+    file: Arc<File>,
     identity: Identity,
+    packing: Option<Arc<dyn Packing>>,
 }
 
 impl Source {
@@ -55,9 +68,26 @@ impl Source {
         let identity = identify(&metadata);
         Ok(Self {
             name: name.to_owned(),
-            file,
+            file: Arc::new(file),
             identity,
+            packing: None,
         })
+    }
+
+    /// The same file, as what is packed in it and known as `name`.
+    #[must_use]
+    pub fn packed(&self, name: String, packing: Arc<dyn Packing>) -> Self {
+        Self {
+            name,
+            packing: Some(packing),
+            ..self.clone()
+        }
+    }
+
+    /// How the content is packed; nothing where the bytes of the file are the content.
+    #[must_use]
+    pub fn packing(&self) -> Option<&dyn Packing> {
+        self.packing.as_deref()
     }
 
     /// Name relative to the dataset, as messages give it.

@@ -1,0 +1,161 @@
+//! Finding the files of a dataset, whatever they are kept in: a directory, packed files in it, or a zip archive.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::archive::Archive;
+use super::decode::{Decoder, Form, HEAD, Span, check_head, refuse};
+use super::source::{Packing, Source};
+use crate::error::Error;
+
+/// A dataset that is a directory or a zip archive.
+#[derive(Clone, Debug)]
+pub enum Dataset {
+    /// Files `corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv`, each plain, gzip (`.gz`) or zstd (`.zst`).
+    Directory(PathBuf),
+    /// The same files as members of an archive.
+    Archive(Arc<Archive>),
+}
+
+impl Dataset {
+    /// Open the dataset at `path`. What stands in a directory is looked at only when it is asked for.
+    ///
+    /// # Errors
+    /// As [`Archive::open`] where a file stands at `path`.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if path.is_file() {
+            return Archive::open(path).map(|archive| Self::Archive(Arc::new(archive)));
+        }
+        Ok(Self::Directory(path.to_owned()))
+    }
+
+    /// Open the file `name`, such as `corpus.jsonl` or `qrels/test.tsv`, in whichever form it is there.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when it is absent, there in two forms, no regular file, or not what its name says.
+    pub fn source(&self, name: &str) -> Result<Source, Error> {
+        let present: Vec<_> = Form::ALL
+            .into_iter()
+            .filter(|form| self.has(&packed_name(name, *form)))
+            .collect();
+        let form = match present[..] {
+            [] => Form::Plain,
+            [form] => form,
+            [one, other, ..] => {
+                let (one, other) = (packed_name(name, one), packed_name(name, other));
+                return Err(refuse(
+                    name,
+                    format!("both {one} and {other} are there; keep one of them"),
+                ));
+            }
+        };
+        let file = packed_name(name, form);
+        match self {
+            Self::Directory(directory) => open_packed(directory, &file, form),
+            Self::Archive(archive) => open_member(archive, &file, form),
+        }
+    }
+
+    /// The splits that have a file in `qrels/`, in ascending order.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when the directory cannot be listed; one that is absent has no splits.
+    pub fn splits(&self) -> Result<Vec<String>, Error> {
+        let files: Vec<String> = match self {
+            Self::Archive(archive) => archive
+                .names()
+                .filter_map(|name| name.strip_prefix("qrels/"))
+                .map(str::to_owned)
+                .collect(),
+            Self::Directory(directory) => match std::fs::read_dir(directory.join("qrels")) {
+                Ok(entries) => entries
+                    .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                    .collect::<std::io::Result<_>>()
+                    .map_err(|error| Error::unreadable("qrels", &error))?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+                Err(error) => return Err(Error::unreadable("qrels", &error)),
+            },
+        };
+        let split = |file: &String| {
+            let stem = Form::ALL
+                .iter()
+                .rev()
+                .find_map(|form| file.strip_suffix(form.suffix()))?;
+            stem.strip_suffix(".tsv").map(str::to_owned)
+        };
+        Ok(files
+            .iter()
+            .filter_map(split)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect())
+    }
+
+    fn has(&self, file: &str) -> bool {
+        match self {
+            Self::Directory(directory) => directory.join(file).symlink_metadata().is_ok(),
+            Self::Archive(archive) => archive.names().any(|name| name == file),
+        }
+    }
+}
+
+fn packed_name(name: &str, form: Form) -> String {
+    format!("{name}{}", form.suffix())
+}
+
+fn open_packed(directory: &Path, file: &str, form: Form) -> Result<Source, Error> {
+    let source = Source::open(directory, file)?;
+    let mut head = [0; HEAD];
+    let head = &mut head[..usize::try_from(source.identity().size).unwrap_or(HEAD).min(HEAD)];
+    source.read_at(head, 0)?;
+    check_head(form, file, head)?;
+    if form == Form::Plain {
+        return Ok(source);
+    }
+    let raw = Arc::new(source.clone());
+    Ok(source.packed(file.to_owned(), Arc::new(PackedFile { raw, form })))
+}
+
+fn open_member(archive: &Arc<Archive>, file: &str, form: Form) -> Result<Source, Error> {
+    let name = archive.display(file);
+    let mut head = [0; HEAD];
+    let length = Decoder::new(&name, archive.read(file)?).fill(&mut head)?;
+    check_head(form, &name, &head[..length])?;
+    let packing = PackedMember {
+        archive: Arc::clone(archive),
+        file: file.to_owned(),
+        form,
+    };
+    Ok(archive.source().packed(name, Arc::new(packing)))
+}
+
+/// A file of its own that is compressed.
+#[derive(Debug)]
+struct PackedFile {
+    raw: Arc<Source>,
+    form: Form,
+}
+
+impl Packing for PackedFile {
+    fn unpack(&self) -> Result<Box<dyn Read + Send>, Error> {
+        let span = Span::new(Arc::clone(&self.raw), 0, self.raw.identity().size);
+        self.form.decode(self.raw.name(), Box::new(span))
+    }
+}
+
+/// A member of an archive, which may be compressed once more.
+#[derive(Debug)]
+struct PackedMember {
+    archive: Arc<Archive>,
+    file: String,
+    form: Form,
+}
+
+impl Packing for PackedMember {
+    fn unpack(&self) -> Result<Box<dyn Read + Send>, Error> {
+        self.form
+            .decode(&self.archive.display(&self.file), self.archive.read(&self.file)?)
+    }
+}
