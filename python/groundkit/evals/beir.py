@@ -1,7 +1,8 @@
 """BEIR datasets: inspect them, and adapt them to quote-anchored judgments.
 
-A dataset is a directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`. It is third-party input: every
-line is checked, and all problems are gathered before anything is written.
+A dataset is a directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`, each as it is or packed
+(`.gz`, `.zst`), or a zip archive of these files, read in place. It is third-party input: every line is checked, and all
+problems are gathered before anything is written.
 
 References:
     Thakur, N., Reimers, N., Rücklé, A., Srivastava, A., Gurevych, I. (2021). BEIR: A Heterogeneous Benchmark for
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from groundkit._native import CheckedFile, QrelsFile, check_records, read_qrels
+from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, read_qrels
 from groundkit.errors import EvalError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class BeirProblem(BaseModel):
 
     Attributes:
         kind: What it is about, in snake case, such as `duplicate_document_id`.
-        file: The file, relative to the dataset, such as `corpus.jsonl`.
+        file: The file as the dataset has it, such as `corpus.jsonl` or `scifact.zip:scifact/corpus.jsonl`.
         line: The line of the file, from 1, blank lines counted; `None` where it is about the file as a whole.
         message: What is wrong, for people; names file and line.
     """
@@ -74,7 +75,7 @@ class BeirInspection(BaseModel):
     Counts cover the rows that could be read; where there are problems, they tell about the dataset as it is.
 
     Attributes:
-        source_dir: The dataset's directory, resolved.
+        source_dir: The dataset's directory or archive, resolved.
         split: The split whose qrels were read.
         document_count: Rows of `corpus.jsonl` with an identifier.
         query_count: Queries with a relevant row.
@@ -119,7 +120,7 @@ class BeirAdaptationReport(BaseModel):
     """Counts and paths of an adapted dataset.
 
     Attributes:
-        source_dir: The dataset's directory, resolved.
+        source_dir: The dataset's directory or archive, resolved.
         output_dir: Where it was adapted to, resolved.
         split: The split whose qrels were adapted.
         document_count: Documents written.
@@ -173,14 +174,15 @@ def inspect_beir_dataset(source: str | os.PathLike[str], *, split: str = "test")
     finds everything that `adapt_beir_dataset` would refuse.
 
     Args:
-        source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
+        source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`, each as it is, with `.gz` or
+            with `.zst`; or a zip archive of them, with at most one folder around them.
         split: Name of the qrels file, without `.tsv`.
 
     Returns:
         Counts, grades and problems.
 
     Raises:
-        EvalError: `source` is no directory, or `split` is no safe file name.
+        EvalError: `source` is neither a directory nor a sound zip archive, or `split` is no safe file name.
 
     Example:
         >>> import pathlib, tempfile
@@ -203,32 +205,34 @@ def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDatas
     """Read and check all files of a dataset and keep them open.
 
     Raises:
-        EvalError: `source` is no directory, or `split` is no safe file name.
+        EvalError: `source` is neither a directory nor a sound zip archive, or `split` is no safe file name.
     """
     # polars takes a while to import, and significance tests do without it.
     from groundkit.evals import qrels as tables  # noqa: PLC0415
 
-    directory = _resolve_source(source)
+    path = _resolve_source(source)
     if not _SAFE_SPLIT.fullmatch(split):
         raise EvalError(
             f"unsafe BEIR split {_quote(split)}; expected letters, digits, dot, underscore, or hyphen, "
             "starting with a letter or digit"
         )
+    dataset = Dataset(path)
     qrels_name = f"{QRELS_DIR}/{split}.tsv"
     problems = _Problems()
 
     qrels = None
     try:
-        qrels = read_qrels(directory, qrels_name)
+        qrels = read_qrels(dataset, qrels_name)
+        qrels_name = qrels.name
     except EvalError as error:
-        problems.add_file(qrels_name, f"{error}; {_describe_splits(directory / QRELS_DIR)}")
+        problems.add_file(qrels_name, f"{error}; {_describe_splits(dataset)}")
     rows = tables.frame_rows(qrels.rows) if qrels else tables.no_rows()
     documents = tables.list_identifiers(rows, "document")
     judged_queries = tables.list_identifiers(rows, "query")
     relevant = tables.select_relevant(rows)
 
-    corpus = _check_file(directory, CORPUS_FILE, documents, problems)
-    queries = _check_file(directory, QUERIES_FILE, judged_queries, problems)
+    corpus = _check_file(dataset, CORPUS_FILE, documents, problems)
+    queries = _check_file(dataset, QUERIES_FILE, judged_queries, problems)
 
     absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
     absent_queries = tables.find_absent(judged_queries, queries.places) if queries else judged_queries.clear()
@@ -255,7 +259,7 @@ def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDatas
 
     return CheckedDataset(
         inspection=BeirInspection(
-            source_dir=str(directory),
+            source_dir=str(path),
             split=split,
             document_count=corpus.record_count if corpus else 0,
             query_count=relevant["query"].n_unique(),
@@ -327,10 +331,9 @@ class _Problems:
             self.kept.append(BeirProblem(kind=kind, file=file, line=line, message=message))
 
     def select(self) -> tuple[BeirProblem, ...]:
-        files = (CORPUS_FILE, QUERIES_FILE)
-
         def position(problem: BeirProblem) -> tuple[int, int]:
-            return files.index(problem.file) if problem.file in files else len(files), problem.line or 0
+            order = 0 if CORPUS_FILE in problem.file else 1 if QUERIES_FILE in problem.file else 2
+            return order, problem.line or 0
 
         return _pick(sorted(self.kept, key=position), _KEPT_PROBLEMS)
 
@@ -346,13 +349,13 @@ def _pick(problems: Sequence[BeirProblem], limit: int) -> tuple[BeirProblem, ...
     return tuple(problems[number] for number in sorted(picked))
 
 
-def _check_file(directory: Path, name: str, judged: "pl.DataFrame", problems: _Problems) -> CheckedFile | None:
+def _check_file(dataset: Dataset, name: str, judged: "pl.DataFrame", problems: _Problems) -> CheckedFile | None:
     try:
-        checked = check_records(directory, name, documents=name == CORPUS_FILE, judged=judged.select("id", "relevant"))
+        checked = check_records(dataset, name, documents=name == CORPUS_FILE, judged=judged.select("id", "relevant"))
     except EvalError as error:
         problems.add_file(name, str(error))
         return None
-    problems.add_native(name, checked)
+    problems.add_native(checked.name, checked)
     return checked
 
 
@@ -377,20 +380,20 @@ def _add_qrels_problems(problems: _Problems, name: str, rows: "pl.DataFrame") ->
 def _resolve_source(source: str | os.PathLike[str]) -> Path:
     path = Path(source)
     try:
-        directory = path.resolve(strict=True)
-        if directory.is_dir():
-            return directory
-        reason = "not a directory"
+        resolved = path.resolve(strict=True)
+        if resolved.is_dir() or resolved.is_file():
+            return resolved
+        reason = "neither a directory nor a zip archive"
     # A loop of links is a RuntimeError before Python 3.13; a NUL is a ValueError.
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise EvalError(f"cannot read BEIR source directory {_quote(str(path))}: {reason}")
 
 
-def _describe_splits(directory: Path) -> str:
+def _describe_splits(dataset: Dataset) -> str:
     try:
-        splits = sorted(path.stem for path in directory.iterdir() if path.suffix == ".tsv")
-    except OSError:
+        splits = dataset.splits()
+    except EvalError:
         splits = []
     if not splits:
         return f"there is no split in {QRELS_DIR}/"

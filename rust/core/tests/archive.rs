@@ -84,8 +84,8 @@ fn content_of(source: &Source, threads: usize) -> Result<(Vec<u8>, blake3::Hash)
         Ok(())
     };
     let copy = |region: Region<'_>| region.bytes.to_vec();
-    let hash = lines::read(source, threads, &copy, &mut add, &mut || false)?;
-    Ok((content, hash))
+    let found = lines::read(source, threads, &copy, &mut add, &mut || false)?;
+    Ok((content, found.hash))
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, Error> {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Int64Array, LargeStringArray, UInt8Array, UInt64Array};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use groundkit_core::beir::dataset;
 use groundkit_core::beir::inspect::{Checked, Judged, Role, check};
+use groundkit_core::beir::lines::Content;
 use groundkit_core::beir::problem::Problems;
 use groundkit_core::beir::qrels::{Qrels, Strings};
 use groundkit_core::beir::source::Source;
@@ -32,17 +34,41 @@ fn counts(problems: &Problems) -> BTreeMap<&'static str, u64> {
     problems.counts().map(|(kind, count)| (kind.name(), count)).collect()
 }
 
+/// A directory or zip archive with the files of a dataset.
+#[pyclass(frozen, module = "groundkit._native")]
+pub struct Dataset(dataset::Dataset);
+
+#[pymethods]
+impl Dataset {
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        run(py, |_| dataset::Dataset::open(&path)).map(Self)
+    }
+
+    /// The splits that have qrels, in ascending order.
+    fn splits(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        run(py, |_| self.0.splits())
+    }
+}
+
 /// A qrels file that was read whole.
 #[pyclass(frozen, module = "groundkit._native")]
 pub struct QrelsFile {
     pub source: Source,
-    pub hash: blake3::Hash,
+    pub content: Content,
     rows: Columns,
     problems: Problems,
 }
 
 #[pymethods]
 impl QrelsFile {
+    /// How messages name it, such as `scifact.zip:scifact/qrels/test.tsv`.
+    #[getter]
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
     /// Its well-formed rows: line, query, document, grade.
     #[getter]
     fn rows(&self) -> Columns {
@@ -61,21 +87,20 @@ impl QrelsFile {
 
     #[getter]
     fn size(&self) -> u64 {
-        self.source.identity().size
+        self.content.size
     }
 
     #[getter]
     fn blake3(&self) -> String {
-        self.hash.to_hex().to_string()
+        self.content.hash.to_hex().to_string()
     }
 }
 
-/// Read and check a qrels file; `name` is relative to `directory`.
+/// Read and check a qrels file, such as `qrels/test.tsv`.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
-pub fn read_qrels(py: Python<'_>, directory: PathBuf, name: &str) -> PyResult<QrelsFile> {
-    let (source, (qrels, hash)) = run(py, |interrupted| {
-        let source = Source::open(&directory, name)?;
+pub fn read_qrels(py: Python<'_>, dataset: &Dataset, name: &str) -> PyResult<QrelsFile> {
+    let (source, (qrels, content)) = run(py, |interrupted| {
+        let source = dataset.0.source(name)?;
         let read = Qrels::read(&source, interrupted)?;
         Ok((source, read))
     })?;
@@ -87,7 +112,7 @@ pub fn read_qrels(py: Python<'_>, directory: PathBuf, name: &str) -> PyResult<Qr
     ])?;
     Ok(QrelsFile {
         source,
-        hash,
+        content,
         rows,
         problems: qrels.problems,
     })
@@ -105,6 +130,12 @@ pub struct CheckedFile(pub Arc<Checked>);
 
 #[pymethods]
 impl CheckedFile {
+    /// How messages name it, such as `corpus.jsonl.gz`.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.source.name()
+    }
+
     #[getter]
     fn problems(&self) -> Vec<Kept> {
         kept(&self.0.problems, self.0.source.name())
@@ -117,12 +148,12 @@ impl CheckedFile {
 
     #[getter]
     fn size(&self) -> u64 {
-        self.0.source.identity().size
+        self.0.content.size
     }
 
     #[getter]
     fn blake3(&self) -> String {
-        self.0.hash.to_hex().to_string()
+        self.0.content.hash.to_hex().to_string()
     }
 
     #[getter]
@@ -153,11 +184,10 @@ impl CheckedFile {
 /// Check all records of a file; `judged` is a table of distinct identifiers (`id`) and whether a row makes them
 /// relevant (`relevant`).
 #[pyfunction]
-#[pyo3(signature = (directory, name, *, documents, judged, threads=None))]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
+#[pyo3(signature = (dataset, name, *, documents, judged, threads=None))]
 pub fn check_records(
     py: Python<'_>,
-    directory: PathBuf,
+    dataset: &Dataset,
     name: &str,
     documents: bool,
     judged: &Bound<'_, PyAny>,
@@ -182,7 +212,7 @@ pub fn check_records(
     let judged = Judged::new(ids);
     let role = if documents { Role::Documents } else { Role::Queries };
     let checked = run(py, |interrupted| {
-        let source = Source::open(&directory, name)?;
+        let source = dataset.0.source(name)?;
         check(source, role, &judged, threads::count(threads), interrupted)
     })?;
     Ok(CheckedFile(Arc::new(checked)))

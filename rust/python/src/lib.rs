@@ -16,7 +16,7 @@ mod _native {
     #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]
-    use crate::inspect::{CheckedFile, QrelsFile, check_records, read_qrels};
+    use crate::inspect::{CheckedFile, Dataset, QrelsFile, check_records, read_qrels};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,7 +8,7 @@ use foldhash::quality::RandomState;
 use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
 use super::ids::{self, BATCH, FoldedHash, Hashing, IdTable, Insertion};
 use super::lanes::{Job, Lanes, Level};
-use super::lines::{Region, read};
+use super::lines::{Content, Region, read};
 use super::problem::{Kind, Problems};
 use super::record::{self, Field, Record};
 use super::source::Source;
@@ -110,14 +110,16 @@ pub struct Checked {
     pub source: Source,
     /// What its records are.
     pub role: Role,
-    /// BLAKE3 of its bytes.
-    pub hash: blake3::Hash,
+    /// Size and hash of what it holds.
+    pub content: Content,
     /// Records with an identifier.
     pub records: u64,
     /// Characters of all texts as they are written.
     pub characters: u64,
     /// The first record of each judged identifier, in the order of [`Judged`].
     pub places: Vec<Option<Place>>,
+    /// Lines that a packed file cannot give again alone, by position: those that a relevant row names.
+    kept: HashMap<u32, Box<[u8]>>,
     /// What is wrong.
     pub problems: Problems,
 }
@@ -132,12 +134,14 @@ struct Found {
     ids: Vec<(FoldedHash, u64)>,
     arena: Vec<u8>,
     judged: Vec<(u32, Place)>,
+    kept: Vec<(u32, Box<[u8]>)>,
     problems: Problems,
 }
 
 struct Examine<'a> {
     role: Role,
     judged: &'a Judged,
+    keep_lines: bool,
     region: Region<'a>,
 }
 
@@ -162,7 +166,12 @@ impl Job for Examine<'_> {
                     line: number + 1,
                     is_empty: false,
                 };
-                self.add_record(&record, place, &mut found);
+                if let Some(position) = self.add_record(&record, place, &mut found)
+                    && self.keep_lines
+                    && self.judged.relevant[position as usize]
+                {
+                    found.kept.push((position, line.into()));
+                }
             }
         });
         found
@@ -175,11 +184,11 @@ impl Examine<'_> {
         clippy::inline_always,
         reason = "a level's features reach only what is inlined into its dispatch"
     )]
-    fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) {
+    fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) -> Option<u32> {
         let line = place.line;
         let Some(id) = record.id.text().filter(|id| !id.is_empty()) else {
             found.problems.add(Kind::MissingId, line, || (String::new(), None));
-            return;
+            return None;
         };
         let id = id.decode();
         let hash = self.judged.hashing.fold(id.as_bytes());
@@ -236,6 +245,7 @@ impl Examine<'_> {
         if let Some(position) = judged {
             found.judged.push((position, place));
         }
+        judged
     }
 }
 
@@ -245,6 +255,7 @@ struct Sum {
     found: Found,
     table: IdTable,
     places: Vec<Option<Place>>,
+    kept: HashMap<u32, Box<[u8]>>,
 }
 
 impl Sum {
@@ -259,6 +270,9 @@ impl Sum {
                 line: place.line + lines_before,
                 ..place
             });
+        }
+        for (position, line) in more.kept {
+            self.kept.entry(position).or_insert(line);
         }
         let mut rest = more.arena.as_slice();
         for batch in more.ids.chunks(BATCH) {
@@ -299,13 +313,22 @@ pub fn check(
         found: Found::default(),
         table: IdTable::default(),
         places: vec![None; judged.len()],
+        kept: HashMap::new(),
     };
-    let parse = |region: Region<'_>| level.dispatch(Examine { role, judged, region });
+    let keep_lines = source.packing().is_some();
+    let parse = |region: Region<'_>| {
+        level.dispatch(Examine {
+            role,
+            judged,
+            keep_lines,
+            region,
+        })
+    };
     let mut merge = |found| {
         sum.add(found);
         Ok(())
     };
-    let hash = read(&source, threads, &parse, &mut merge, interrupted)?;
+    let content = read(&source, threads, &parse, &mut merge, interrupted)?;
     let mut problems = sum.found.problems;
     let firsts: HashSet<String> = problems
         .kept()
@@ -324,10 +347,11 @@ pub fn check(
     Ok(Checked {
         source,
         role,
-        hash,
+        content,
         records: sum.found.records,
         characters: sum.found.characters,
         places: sum.places,
+        kept: sum.kept,
         problems,
     })
 }
@@ -423,8 +447,8 @@ impl Checked {
             });
             outcome
         };
-        let hash = read(&self.source, threads, &parse, &mut |outcome| outcome, interrupted)?;
-        if hash == self.hash {
+        let content = read(&self.source, threads, &parse, &mut |outcome| outcome, interrupted)?;
+        if content == self.content {
             Ok(())
         } else {
             Err(self.source.changed("content"))
@@ -434,15 +458,23 @@ impl Checked {
     /// Read the record of the judged identifier at `position` again; returns its identifier and its text.
     ///
     /// A document's text is what [`Checked::for_each_document`] gives, a query's is stripped. Only a whole reading
-    /// proves that the bytes are those that were checked.
+    /// proves that the bytes are those that were checked. Of a packed file only what a relevant row names can be read.
     ///
     /// # Errors
     /// [`Error::Changed`] when there is no such record (any more), [`Error::Unreadable`] when reading fails.
     pub fn read_judged(&self, position: usize) -> Result<(String, String), Error> {
         let changed = || self.source.changed("content");
         let place = self.places.get(position).copied().flatten().ok_or_else(changed)?;
-        let mut line = vec![0; usize::try_from(place.length).map_err(|_| changed())?];
-        self.source.read_at(&mut line, place.offset)?;
+        let line = if self.source.packing().is_some() {
+            let kept = u32::try_from(position)
+                .ok()
+                .and_then(|position| self.kept.get(&position));
+            Cow::Borrowed(kept.ok_or_else(changed)?.as_ref())
+        } else {
+            let mut line = vec![0; usize::try_from(place.length).map_err(|_| changed())?];
+            self.source.read_at(&mut line, place.offset)?;
+            Cow::Owned(line)
+        };
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         let record = record::parse_line(line).ok().flatten().ok_or_else(changed)?;
         let id = record.id.text().ok_or_else(changed)?.decode().into_owned();
@@ -565,7 +597,7 @@ mod tests {
         assert!(one.problems.counts().count() >= 5);
         for threads in [2, 3, 8] {
             let (more, _more) = check_content(&content, Role::Documents, &judged, threads);
-            assert_eq!(more.hash, one.hash);
+            assert_eq!(more.content, one.content);
             assert_eq!((more.records, more.characters), (one.records, one.characters));
             assert_eq!(more.places, one.places);
             assert_eq!(more.problems, one.problems);

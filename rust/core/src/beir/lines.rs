@@ -35,7 +35,16 @@ pub struct Region<'a> {
     pub offset: u64,
 }
 
-/// Read `source` once on up to `threads` threads and return the BLAKE3 hash of its content.
+/// What a file holds, as a whole: the same for two people who have it packed in different ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// BLAKE3 of all bytes.
+    pub hash: blake3::Hash,
+    /// How many bytes there are.
+    pub size: u64,
+}
+
+/// Read `source` once on up to `threads` threads and return what its content is, all in all.
 ///
 /// A packed source is unpacked on one thread at a time, while the others parse. `parse` sees every line exactly once,
 /// whichever thread gets it; `merge` sees the results in file order, one call at a time, so that nothing depends on the
@@ -51,7 +60,7 @@ pub fn read<R: Send>(
     parse: &(impl Fn(Region<'_>) -> R + Sync),
     merge: &mut (impl FnMut(R) -> Result<(), Error> + Send),
     interrupted: &mut dyn FnMut() -> bool,
-) -> Result<blake3::Hash, Error> {
+) -> Result<Content, Error> {
     let supply = match source.packing() {
         None => Supply::Direct {
             ticket: AtomicU64::new(0),
@@ -60,6 +69,7 @@ pub fn read<R: Send>(
         Some(packing) => Supply::Unpacked(Mutex::new(Unpacked {
             decoder: Decoder::new(source.name(), packing.unpack()?),
             taken: 0,
+            size: 0,
             ended: false,
         })),
     };
@@ -109,7 +119,13 @@ pub fn read<R: Send>(
         (order.merge)(parse(region))?;
     }
     source.verify_unchanged()?;
-    Ok(order.tree.root())
+    Ok(Content {
+        hash: order.tree.root(),
+        size: match reading.supply {
+            Supply::Direct { .. } => source.identity().size,
+            Supply::Unpacked(unpacked) => lock(&unpacked).size,
+        },
+    })
 }
 
 struct Reading<'a, P, M, R> {
@@ -137,6 +153,7 @@ enum Supply {
 struct Unpacked {
     decoder: Decoder,
     taken: u64,
+    size: u64,
     ended: bool,
 }
 
@@ -246,6 +263,7 @@ where
                 buffer.resize(BLOCK, 0);
                 let length = unpacked.decoder.fill(buffer)?;
                 buffer.truncate(length);
+                unpacked.size += length as u64;
                 unpacked.ended = length < BLOCK;
                 if length == 0 {
                     return Ok(None);
@@ -443,7 +461,7 @@ mod tests {
                 .collect();
             (region.offset, region.bytes.len() as u64, lines)
         };
-        let hash = read(
+        let found = read(
             &source,
             threads,
             &parse,
@@ -456,7 +474,8 @@ mod tests {
             &mut || false,
         )
         .unwrap();
-        (lines, hash)
+        assert_eq!(found.size, content.len() as u64);
+        (lines, found.hash)
     }
 
     fn check(content: &[u8]) {

@@ -1,7 +1,7 @@
 //! The rows of a qrels file, checked one by one; what they say together is for a query engine.
 
 use super::identifier::is_safe;
-use super::lines::{Region, read};
+use super::lines::{Content, Region, read};
 use super::problem::{Kind, Problems};
 use super::source::Source;
 use super::text::is_space;
@@ -53,11 +53,11 @@ pub struct Qrels {
 }
 
 impl Qrels {
-    /// Read and check all rows of `source`. Returns them with the BLAKE3 hash of the file.
+    /// Read and check all rows of `source`. Returns them with size and hash of the file.
     ///
     /// # Errors
     /// As [`read`].
-    pub fn read(source: &Source, interrupted: &mut dyn FnMut() -> bool) -> Result<(Self, blake3::Hash), Error> {
+    pub fn read(source: &Source, interrupted: &mut dyn FnMut() -> bool) -> Result<(Self, Content), Error> {
         let mut qrels = Self::default();
         // Rows depend on the header before them, so that they are taken in order; these files are small.
         let copy = |region: Region<'_>| region.bytes.to_vec();
@@ -65,11 +65,11 @@ impl Qrels {
             qrels.add_lines(&lines);
             Ok(())
         };
-        let hash = read(source, 1, &copy, &mut add, interrupted)?;
+        let content = read(source, 1, &copy, &mut add, interrupted)?;
         if !qrels.seen_header {
             qrels.problems.add(Kind::QrelsHeader, 1, || (String::new(), None));
         }
-        Ok((qrels, hash))
+        Ok((qrels, content))
     }
 
     fn add_lines(&mut self, lines: &[u8]) {
