@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirInspection, check_dataset, inspect_beir_dataset
 
