@@ -4,9 +4,9 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 DEPENDENCIES := $(VENV)/.dependencies
 NATIVE := $(VENV)/.native
-RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock -name target -prune -o -type f -print)
+RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock \( -name target -o -path rust/fuzz \) -prune -o -type f -print)
 
-.PHONY: setup build test test-rust test-python types format lint clean
+.PHONY: setup build test test-rust test-python types fuzz format lint clean
 
 setup: $(NATIVE)
 build: $(NATIVE)
@@ -33,13 +33,25 @@ types: $(NATIVE)
 test-python: $(NATIVE)
 	$(VENV_PYTHON) -m pytest
 
+# FUZZ_SECONDS a target; needs a nightly toolchain and `cargo install cargo-fuzz`. New inputs stay in target/.
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS := record qrels lines archive
+fuzz:
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p target/fuzz-inputs/$$target; \
+		cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target target/fuzz-inputs/$$target rust/fuzz/corpus/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=3000 -timeout=20 || exit 1; \
+	done
+
 format: $(DEPENDENCIES)
 	cargo fmt
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml
 	$(VENV_PYTHON) -m ruff format
 	$(VENV_PYTHON) -m ruff check --fix
 
 lint: $(DEPENDENCIES)
 	cargo fmt --check
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --locked --all-targets --quiet
 	$(VENV_PYTHON) -m ruff format --check
 	$(VENV_PYTHON) -m ruff check
