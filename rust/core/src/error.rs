@@ -27,9 +27,24 @@ pub enum Error {
         /// The property that differs.
         what: &'static str,
     },
+    /// The output cannot be written.
+    #[error("{message}")]
+    Output {
+        /// Which path, what is wrong with it and what to do.
+        message: String,
+    },
 }
 
 impl Error {
+    /// Say what is wrong with a path of the output.
+    #[must_use]
+    pub fn output(path: &std::path::Path, what: &str) -> Self {
+        let path = crate::beir::text::quote(&path.to_string_lossy());
+        Self::Output {
+            message: format!("output {path} {what}"),
+        }
+    }
+
     /// Wrap what the operating system says about reading `file`.
     #[must_use]
     pub fn unreadable(file: &str, error: &io::Error) -> Self {

@@ -1,0 +1,689 @@
+//! All or nothing: everything is written to a hidden staging directory and appears by renaming.
+//!
+//! Every name is opened relative to a directory handle and never through a link, so what is planted or swapped in while
+//! a run is under way is refused and cannot lead outside the output.
+//!
+//! Where the output is absent or an empty directory, the staging directory stands beside it and one rename publishes.
+//! Where the output holds other files, the staging directory stands inside it, and the parts are renamed one by one,
+//! `judgments.jsonl` last; a journal in the staging directory lets the next run undo or complete what a killed run
+//! began. A lock on the staging directory excludes two runs into one output; the kernel drops it when a run dies.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::Error;
+
+/// What a published output holds, in the order of publication: judgments come last, since they name the documents.
+pub const CORPUS: &str = "corpus";
+/// See [`CORPUS`].
+pub const JUDGMENTS: &str = "judgments.jsonl";
+
+const STAGING_SUFFIX: &str = ".groundkit-staging";
+const JOURNAL: &str = "journal";
+const JOURNAL_START: &str = "groundkit staging 1\n";
+const NEW: &str = "new";
+const OLD_PREFIX: &str = "old-";
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Create a file that must not exist yet, relative to a directory.
+///
+/// # Errors
+/// What the operating system says.
+pub fn create(directory: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
+    // A second barrier, independent of the rules for identifiers: one ordinary component and nothing else.
+    let mut components = Path::new(name).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(only)), None) if only.as_bytes() == name.as_bytes() => {
+            rustix::fs::openat(directory, name, NEW_FILE, Mode::from_raw_mode(0o666))
+        }
+        _ => Err(Errno::INVAL),
+    }
+}
+
+fn open_directory(directory: impl AsFd, name: impl AsRef<OsStr>) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(directory, name.as_ref(), DIRECTORY, Mode::empty())
+}
+
+fn make_directory(directory: impl AsFd, name: impl AsRef<OsStr>, mode: u32) -> Result<OwnedFd, Errno> {
+    rustix::fs::mkdirat(&directory, name.as_ref(), Mode::from_raw_mode(mode))?;
+    open_directory(directory, name)
+}
+
+/// The status of a name, `None` where there is nothing; a link is not followed.
+fn status(directory: impl AsFd, name: impl AsRef<OsStr>) -> Result<Option<Stat>, Errno> {
+    match rustix::fs::statat(directory, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// The names in a directory.
+fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Remove a name and everything below it, never through a link. What is absent is removed already.
+fn remove(directory: impl AsFd, name: &OsStr) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(error) => return Err(error),
+    }
+    let inner = open_directory(&directory, name)?;
+    for name in names(&inner)? {
+        remove(&inner, &name)?;
+    }
+    rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)
+}
+
+/// The output directory as the caller names it: resolved, absolute, and perhaps absent.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+}
+
+impl Output {
+    /// Take a resolved absolute path.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    fn failure(&self, what: &str, name: &str, error: Errno) -> Error {
+        let path = if name.is_empty() {
+            self.path.clone()
+        } else {
+            self.path.join(name)
+        };
+        Error::output(&path, &format!("cannot {what}: {}", io::Error::from(error)))
+    }
+
+    /// Open the nearest ancestor that exists, component by component, and list the components that do not.
+    fn open_ancestor<'a>(&self, path: &'a Path) -> Result<(OwnedFd, Vec<&'a OsStr>), Error> {
+        let mut directory =
+            rustix::fs::openat(CWD, "/", DIRECTORY, Mode::empty()).map_err(|error| self.failure("open", "", error))?;
+        let mut components = path.components().filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        });
+        while let Some(name) = components.next() {
+            match open_directory(&directory, name) {
+                Ok(inner) => directory = inner,
+                Err(Errno::NOENT) => return Ok((directory, std::iter::once(name).chain(components).collect())),
+                // The path was resolved, so a link here was put there since.
+                Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
+                    let is_link = status(&directory, name)
+                        .is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) == FileType::Symlink));
+                    return Err(if is_link {
+                        Error::output(
+                            &self.path,
+                            "resolves outside the output directory: a part of it is a symbolic link now",
+                        )
+                    } else {
+                        let reason = io::Error::from(error);
+                        Error::output(
+                            &self.path,
+                            &format!("is not a directory, or lies below a file: {reason}"),
+                        )
+                    });
+                }
+                Err(error) => return Err(self.failure("open", "", error)),
+            }
+        }
+        Ok((directory, Vec::new()))
+    }
+
+    /// Say what stands in the way of publishing, without writing anything.
+    ///
+    /// # Errors
+    /// [`Error::Output`] when the file system cannot be asked.
+    pub fn obstacles(&self) -> Result<Vec<String>, Error> {
+        let (directory, absent) = match self.open_ancestor(&self.path) {
+            Ok(opened) => opened,
+            Err(Error::Output { message }) => return Ok(vec![message]),
+            Err(error) => return Err(error),
+        };
+        if !absent.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut obstacles = Vec::new();
+        let quoted = |name: &str| super::text::quote(&self.path.join(name).to_string_lossy());
+        let stat_of = |name: &str| status(&directory, name).map_err(|error| self.failure("examine", name, error));
+        match stat_of(CORPUS)? {
+            Some(stat) if kind(&stat) == FileType::Symlink => obstacles.push(format!(
+                "output corpus path {} is a symbolic link, through which documents would land elsewhere; remove it",
+                quoted(CORPUS)
+            )),
+            Some(stat) if kind(&stat) != FileType::Directory => obstacles.push(format!(
+                "output corpus path {} is not a directory; remove it",
+                quoted(CORPUS)
+            )),
+            Some(stat) if !is_unfinished(&directory, &stat) => {
+                let inner = open_directory(&directory, CORPUS).map_err(|error| self.failure("open", CORPUS, error))?;
+                let found = names(&inner).map_err(|error| self.failure("list", CORPUS, error))?;
+                if let Some(first) = found.iter().min() {
+                    obstacles.push(format!(
+                        "output corpus directory {} already contains {} entries, such as {}; adapting into it would \
+                         mix two datasets: remove it or name another output",
+                        quoted(CORPUS),
+                        found.len(),
+                        super::text::quote(&first.to_string_lossy())
+                    ));
+                }
+            }
+            _ => {}
+        }
+        match stat_of(JUDGMENTS)? {
+            Some(stat) if kind(&stat) == FileType::Symlink => obstacles.push(format!(
+                "output judgments path {} is a symbolic link; remove it",
+                quoted(JUDGMENTS)
+            )),
+            Some(stat) if kind(&stat) != FileType::RegularFile => obstacles.push(format!(
+                "output judgments path {} is not a regular file; remove it",
+                quoted(JUDGMENTS)
+            )),
+            _ => {}
+        }
+        Ok(obstacles)
+    }
+
+    /// Lock the output, clear what a killed run left, and make the directories to write to.
+    ///
+    /// # Errors
+    /// [`Error::Output`] when another run holds the lock or the file system refuses.
+    pub fn stage(self) -> Result<Staging, Error> {
+        let name = self
+            .path
+            .file_name()
+            .ok_or_else(|| Error::output(&self.path, "cannot be an output directory"))?;
+        let name = name.to_owned();
+        let parent_path = self.path.parent().unwrap_or(Path::new("/")).to_owned();
+        let (mut parent, absent) = self.open_ancestor(&parent_path)?;
+        let mut created = Created::default();
+        for component in absent {
+            let made = match make_directory(&parent, component, 0o777) {
+                // Another run may have made it since.
+                Err(Errno::EXIST) => {
+                    parent = open_directory(&parent, component)
+                        .map_err(|error| self.failure("open the parent directory of", "", error))?;
+                    continue;
+                }
+                made => made.map_err(|error| self.failure("create the parent directory of", "", error))?,
+            };
+            created
+                .0
+                .push((std::mem::replace(&mut parent, made), component.to_owned()));
+        }
+        let (place, directory, new) = self.stage_within(parent, &name)?;
+        Ok(Staging {
+            output: self,
+            place,
+            directory,
+            new,
+            created,
+            done: false,
+        })
+    }
+
+    fn stage_within(&self, parent: OwnedFd, name: &OsStr) -> Result<(Place, OwnedFd, OwnedFd), Error> {
+        let existing = match open_directory(&parent, name) {
+            Ok(existing) => Some(existing),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(self.failure("open", "", error)),
+        };
+        let examine = |error| self.failure("examine", "", error);
+        let is_free = match &existing {
+            None => true,
+            // One rename can replace an empty directory, but not the root of another file system.
+            Some(directory) => {
+                names(directory).map_err(examine)?.is_empty()
+                    && rustix::fs::fstat(directory).map_err(examine)?.st_dev
+                        == rustix::fs::fstat(&parent).map_err(examine)?.st_dev
+            }
+        };
+        let staging_name = staging_name(name);
+        if is_free {
+            match lock(&parent, &staging_name, None) {
+                Ok(staging) => {
+                    let new = self.make_new(&staging)?;
+                    return Ok((
+                        Place::Beside {
+                            parent,
+                            name: name.to_owned(),
+                            staging_name,
+                        },
+                        staging,
+                        new,
+                    ));
+                }
+                // The output itself may still be writable.
+                Err(LockFailure::System(Errno::ACCESS | Errno::PERM | Errno::ROFS)) if existing.is_some() => {}
+                Err(failure) => return Err(self.describe(&failure, &parent_of(&self.path).join(&staging_name))),
+            }
+        }
+        let Some(output) = existing else {
+            return Err(self.failure("create", "", Errno::NOENT));
+        };
+        // A run that found the output free may still be under way beside it, or have left its staging directory.
+        if status(&parent, &staging_name).map_err(examine)?.is_some()
+            && let Err(failure @ LockFailure::Busy) = lock(&parent, &staging_name, None).map(|leftover| {
+                let _ = empty(&leftover);
+                let _ = rustix::fs::unlinkat(&parent, &staging_name, AtFlags::REMOVEDIR);
+            })
+        {
+            return Err(self.describe(&failure, &self.path));
+        }
+        let staging = lock(&output, STAGING_SUFFIX.as_ref(), Some(&output))
+            .map_err(|failure| self.describe(&failure, &self.path.join(STAGING_SUFFIX)))?;
+        let new = self.make_new(&staging)?;
+        Ok((Place::Inside { output }, staging, new))
+    }
+
+    fn describe(&self, failure: &LockFailure, path: &Path) -> Error {
+        match failure {
+            LockFailure::Busy => Error::output(&self.path, "is being written by another adaptation; wait for its end"),
+            LockFailure::Foreign(what) => Error::output(
+                path,
+                &format!("{what} stands where the staging directory is to be; groundkit did not make it, so remove it"),
+            ),
+            LockFailure::System(error) => self.failure("create a staging directory for", "", *error),
+        }
+    }
+
+    fn make_new(&self, staging: &OwnedFd) -> Result<OwnedFd, Error> {
+        make_directory(staging, NEW, 0o777).map_err(|error| self.failure("create a staging directory for", "", error))
+    }
+}
+
+/// Whether `corpus` was put there by a run that was killed before its judgments came.
+fn is_unfinished(output: &OwnedFd, corpus: &Stat) -> bool {
+    let Ok(staging) = open_directory(output, STAGING_SUFFIX) else {
+        return false;
+    };
+    let parts = read_journal(&staging).ok().flatten().unwrap_or_default();
+    let is_journaled = parts
+        .iter()
+        .any(|(device, inode, name)| name == CORPUS && (*device, *inode) == (corpus.st_dev, corpus.st_ino));
+    let waiting = open_directory(&staging, NEW).and_then(|new| status(new, JUDGMENTS));
+    is_journaled && matches!(waiting, Ok(Some(_)))
+}
+
+/// Make or take over a staging directory and lock it. `output` is where a killed run may have put parts.
+fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>) -> Result<OwnedFd, LockFailure> {
+    loop {
+        match rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(LockFailure::System(error)),
+        }
+        let staging = match open_directory(directory, name) {
+            Ok(staging) => staging,
+            // Its owner has just removed it.
+            Err(Errno::NOENT) => continue,
+            Err(Errno::LOOP) => return Err(LockFailure::Foreign("a symbolic link")),
+            Err(Errno::NOTDIR) => {
+                let link = status(directory, name)?.is_some_and(|stat| kind(&stat) == FileType::Symlink);
+                return Err(LockFailure::Foreign(if link { "a symbolic link" } else { "a file" }));
+            }
+            Err(error) => return Err(LockFailure::System(error)),
+        };
+        match rustix::fs::flock(&staging, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(LockFailure::Busy),
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(LockFailure::System(error)),
+        }
+        // Between opening and locking, the owner may have removed this directory and another made a new one.
+        let held = rustix::fs::fstat(&staging)?;
+        let is_current =
+            status(directory, name)?.is_some_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino));
+        if !is_current {
+            continue;
+        }
+        if !names(&staging)?.is_empty() {
+            let Some(parts) = read_journal(&staging)? else {
+                return Err(LockFailure::Foreign("a directory without a journal"));
+            };
+            if let Some(output) = output {
+                recover(&staging, output, &parts)?;
+            }
+            empty(&staging)?;
+        }
+        write_file(&staging, JOURNAL, JOURNAL_START)?;
+        return Ok(staging);
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+/// The name of the staging directory beside an output.
+fn staging_name(name: &OsStr) -> OsString {
+    let mut staging = OsString::from(".");
+    if name.len() + 1 + STAGING_SUFFIX.len() <= super::identifier::FILENAME_LIMIT {
+        staging.push(name);
+    } else {
+        staging.push(blake3::hash(name.as_bytes()).to_hex().as_str());
+    }
+    staging.push(STAGING_SUFFIX);
+    staging
+}
+
+/// Parent directories that a run made; dropped, they are removed.
+#[derive(Debug, Default)]
+struct Created(Vec<(OwnedFd, OsString)>);
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        for (parent, name) in self.0.drain(..).rev() {
+            // Fails where somebody put something into it since; then it is theirs.
+            let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+enum LockFailure {
+    Busy,
+    Foreign(&'static str),
+    System(Errno),
+}
+
+impl From<Errno> for LockFailure {
+    fn from(error: Errno) -> Self {
+        Self::System(error)
+    }
+}
+
+/// A part that is being published: its device, inode and name.
+type Part = (u64, u64, String);
+
+/// Read which parts a run had begun to publish; `None` where the directory holds no journal of ours.
+fn read_journal(staging: &OwnedFd) -> Result<Option<Vec<Part>>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::openat(staging, JOURNAL, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    // Longer than any journal of ours, so that nothing else is read whole.
+    if File::from(file).take(4096).read_to_string(&mut text).is_err() {
+        return Ok(None);
+    }
+    let Some(lines) = text.strip_prefix(JOURNAL_START) else {
+        // A run killed while it wrote the first line left a part of it.
+        return Ok(JOURNAL_START.starts_with(&text).then(Vec::new));
+    };
+    let part = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        Some((
+            words.next()?.parse().ok()?,
+            words.next()?.parse().ok()?,
+            words.next()?.to_owned(),
+        ))
+    };
+    Ok(Some(lines.lines().filter_map(part).collect()))
+}
+
+/// Replace the journal; a reader sees the old or the new one whole.
+fn write_journal(staging: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
+    const NEXT: &str = "journal-next";
+    let mut text = JOURNAL_START.to_owned();
+    for (device, inode, name) in parts {
+        let _ = writeln!(text, "{device} {inode} {name}");
+    }
+    write_file(staging, NEXT, &text)?;
+    rustix::fs::renameat(staging, NEXT, staging, JOURNAL)
+}
+
+fn write_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+    File::from(create(directory, name)?)
+        .write_all(text.as_bytes())
+        .map_err(|error| errno(&error))
+}
+
+fn errno(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+/// Remove all that a staging directory holds, the journal last, so that it stays recognisable.
+fn empty(staging: &OwnedFd) -> Result<(), Errno> {
+    for name in names(staging)? {
+        if name != JOURNAL {
+            remove(staging, &name)?;
+        }
+    }
+    remove(staging, JOURNAL.as_ref())
+}
+
+/// Bring an output back to what it was before a run that was killed while it published.
+fn recover(staging: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
+    let Some((_, _, last)) = parts.last() else {
+        return Ok(());
+    };
+    let new = match open_directory(staging, NEW) {
+        Ok(new) => new,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // Once the last part has left the staging directory, the run was complete.
+    if status(&new, last)?.is_none() {
+        return Ok(());
+    }
+    undo(staging, &new, output, parts)
+}
+
+/// Move out what was moved in, and back what was moved aside.
+fn undo(staging: &OwnedFd, new: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
+    for (device, inode, name) in parts {
+        if status(output, name)?.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (*device, *inode)) {
+            rustix::fs::renameat(output, name, new, name)?;
+        }
+    }
+    for old in names(staging)? {
+        if let Some(name) = old.as_bytes().strip_prefix(OLD_PREFIX.as_bytes()) {
+            rustix::fs::renameat(staging, &old, output, OsStr::from_bytes(name))?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+enum Place {
+    Beside {
+        parent: OwnedFd,
+        name: OsString,
+        staging_name: OsString,
+    },
+    Inside {
+        output: OwnedFd,
+    },
+}
+
+/// A locked staging directory; dropped without [`Staging::publish`], it leaves the output as it was.
+#[derive(Debug)]
+pub struct Staging {
+    output: Output,
+    place: Place,
+    directory: OwnedFd,
+    new: OwnedFd,
+    created: Created,
+    done: bool,
+}
+
+impl Staging {
+    /// The directory to fill.
+    #[must_use]
+    pub fn new_output(&self) -> &OwnedFd {
+        &self.new
+    }
+
+    /// Make a directory in the one to fill.
+    ///
+    /// # Errors
+    /// [`Error::Output`] when the file system refuses.
+    pub fn make_directory(&self, name: &str) -> Result<OwnedFd, Error> {
+        make_directory(&self.new, name, 0o777).map_err(|error| self.failure("create", name, error))
+    }
+
+    /// The error that says what could not be done with `name` of the output.
+    #[must_use]
+    pub fn failure(&self, what: &str, name: &str, error: Errno) -> Error {
+        self.output.failure(what, name, error)
+    }
+
+    /// Let the corpus and the files `others` appear, and `judgments.jsonl` last.
+    ///
+    /// With `durable`, all of it is on the disk before it appears, and its appearance when this returns.
+    ///
+    /// # Errors
+    /// [`Error::Output`]; the output is then as it was.
+    pub fn publish(mut self, others: &[&str], durable: bool) -> Result<(), Error> {
+        if durable {
+            rustix::fs::syncfs(&self.directory).map_err(|error| self.failure("sync", "", error))?;
+        }
+        match &self.place {
+            Place::Beside { parent, name, .. } => {
+                if let Ok(replaced) = open_directory(parent, name) {
+                    inherit(&self.new, &replaced).map_err(|error| self.failure("set the mode of", "", error))?;
+                }
+                rustix::fs::renameat(&self.directory, NEW, parent, name)
+                    .map_err(|error| self.failure("move the finished output to", "", error))?;
+                self.done = true;
+                if durable {
+                    rustix::fs::fsync(parent).map_err(|error| self.failure("sync", "", error))?;
+                }
+            }
+            Place::Inside { output } => {
+                let names: Vec<&str> = [CORPUS].iter().chain(others).chain(&[JUDGMENTS]).copied().collect();
+                let parts = self.parts(&names).map_err(|error| self.failure("examine", "", error))?;
+                if let Err(error) = self.move_in(output, &parts) {
+                    let undone = undo(&self.directory, &self.new, output, &parts);
+                    // What could not be undone is left to the next run, which reads the journal.
+                    self.done = undone.is_err();
+                    return Err(self.failure("move the finished parts into", "", error));
+                }
+                self.done = true;
+                if durable {
+                    rustix::fs::fsync(output).map_err(|error| self.failure("sync", "", error))?;
+                }
+            }
+        }
+        self.created.0.clear();
+        self.clear();
+        Ok(())
+    }
+
+    fn parts(&self, names: &[&str]) -> Result<Vec<Part>, Errno> {
+        let part = |name: &&str| {
+            let stat = status(&self.new, name)?.ok_or(Errno::NOENT)?;
+            Ok((stat.st_dev, stat.st_ino, (*name).to_owned()))
+        };
+        names.iter().map(part).collect()
+    }
+
+    fn move_in(&self, output: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
+        write_journal(&self.directory, parts)?;
+        // Old judgments go first, so that they never stand beside a new corpus.
+        for (_, _, name) in parts.iter().rev().filter(|(_, _, name)| name != CORPUS) {
+            match status(output, name)? {
+                None => {}
+                Some(stat) if kind(&stat) == FileType::RegularFile => {
+                    rustix::fs::renameat(output, name, &self.directory, format!("{OLD_PREFIX}{name}"))?;
+                }
+                Some(_) => return Err(Errno::EXIST),
+            }
+        }
+        for (_, _, name) in parts {
+            // Whatever was put there since: a directory replaces an empty directory only, a file nothing.
+            if name == CORPUS {
+                rustix::fs::renameat(&self.new, name, output, name)?;
+            } else {
+                rename_into_absent(&self.new, name, output)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Remove the staging directory. What cannot be removed is left to the next run, which recognises it.
+    fn clear(&self) {
+        let (directory, name) = match &self.place {
+            Place::Beside {
+                parent, staging_name, ..
+            } => (parent, staging_name.as_os_str()),
+            Place::Inside { output } => (output, STAGING_SUFFIX.as_ref()),
+        };
+        // The name may stand for something else by now; only what is locked is removed.
+        let held = rustix::fs::fstat(&self.directory);
+        let named = status(directory, name);
+        if let (Ok(held), Ok(Some(named))) = (held, named)
+            && (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+            && empty(&self.directory).is_ok()
+        {
+            let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.done {
+            self.clear();
+        }
+    }
+}
+
+/// Give a directory the mode of the empty one that it replaces and, where that may be set, its owner.
+fn inherit(directory: &OwnedFd, replaced: &OwnedFd) -> Result<(), Errno> {
+    let stat = rustix::fs::fstat(replaced)?;
+    let (uid, gid) = (
+        rustix::fs::Uid::from_raw(stat.st_uid),
+        rustix::fs::Gid::from_raw(stat.st_gid),
+    );
+    let _ = rustix::fs::fchown(directory, Some(uid), Some(gid));
+    rustix::fs::fchmod(directory, Mode::from_raw_mode(stat.st_mode))
+}
+
+/// Rename a file to the same name in `output`, where nothing may stand.
+fn rename_into_absent(directory: &OwnedFd, name: &str, output: &OwnedFd) -> Result<(), Errno> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::renameat_with(directory, name, output, name, rustix::fs::RenameFlags::NOREPLACE) {
+        // Some network file systems do not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS) => {}
+        outcome => return outcome,
+    }
+    if status(output, name)?.is_some() {
+        return Err(Errno::EXIST);
+    }
+    rustix::fs::renameat(directory, name, output, name)
+}

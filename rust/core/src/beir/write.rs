@@ -1,0 +1,476 @@
+//! Writing the documents and the judgments into a staging directory.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
+
+use foldhash::quality::RandomState;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::identifier::DOCUMENT_SUFFIX;
+use super::inspect::{Checked, Document};
+use super::judgments;
+use super::publish::{CORPUS, JUDGMENTS, Output, Staging, create};
+use crate::error::Error;
+
+/// One relevant pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// Position of the query among the judged ones.
+    pub position: usize,
+    /// Its identifier.
+    pub query: &'a str,
+    /// Identifier of the document.
+    pub document: &'a str,
+}
+
+/// A checked dataset, and how it is written.
+#[derive(Debug)]
+pub struct Adaptation<'a> {
+    /// The corpus.
+    pub corpus: &'a Checked,
+    /// The queries.
+    pub queries: &'a Checked,
+    /// The relevant pairs, each once, sorted by query and then document by code point.
+    pub pairs: &'a [Pair<'a>],
+    /// Most threads to use.
+    pub threads: usize,
+    /// Whether everything is on the disk before it appears.
+    pub durable: bool,
+}
+
+/// The length and hash of each judged document's text, once it is written.
+type Written<'a> = HashMap<&'a str, OnceLock<(usize, blake3::Hash)>, RandomState>;
+
+impl Adaptation<'_> {
+    /// Write the dataset and let it appear, all or nothing.
+    ///
+    /// Memory holds the pairs, but no more than one text a thread: quotes are read back from the documents written.
+    ///
+    /// # Errors
+    /// [`Error::Output`] when it cannot be written, [`Error::Changed`] when a source is not what was checked,
+    /// [`Error::Unreadable`] and [`Error::Interrupted`]. The output is then as it was.
+    pub fn publish(&self, output: Output, interrupted: &mut dyn FnMut() -> bool) -> Result<(), Error> {
+        let staging = output.stage()?;
+        let corpus = staging.make_directory(CORPUS)?;
+        let mut written = Written::default();
+        written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
+        self.write_documents(&staging, &corpus, &written, interrupted)?;
+        self.write_judgments(&staging, &corpus, &written, interrupted)?;
+        // The texts of queries were read one by one; only a whole reading proves that they are those that were checked.
+        self.queries.for_each_document(1, &|_| Ok(()), interrupted)?;
+        self.corpus.source.verify_unchanged()?;
+        if interrupted() {
+            return Err(Error::Interrupted);
+        }
+        staging.publish(&[], self.durable)
+    }
+
+    fn write_documents(
+        &self,
+        staging: &Staging,
+        corpus: &OwnedFd,
+        written: &Written<'_>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
+        let write = |document: Document<'_>| {
+            if let Some(entry) = written.get(document.id.as_ref()) {
+                let _ = entry.set((document.text.len(), blake3::hash(document.text.as_bytes())));
+            }
+            with_file_name(&document.id, |name| {
+                create(corpus, name)
+                    .and_then(|file| write_all(&file, document.text.as_bytes()))
+                    .map_err(|error| staging.failure("write document", &format!("{CORPUS}/{name}"), error))
+            })
+        };
+        self.corpus.for_each_document(self.threads, &write, interrupted)
+    }
+
+    fn write_judgments(
+        &self,
+        staging: &Staging,
+        corpus: &OwnedFd,
+        written: &Written<'_>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
+        let failure = |error: std::io::Error| {
+            let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+            staging.failure("write judgments", JUDGMENTS, errno)
+        };
+        let file = create(staging.new_output(), JUDGMENTS).map_err(|error| failure(error.into()))?;
+        let mut file = BufWriter::with_capacity(1 << 18, File::from(file));
+        let mut quote = String::new();
+        for row in self.pairs.chunk_by(|one, next| one.position == next.position) {
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            let (_, query) = self.queries.read_judged(row[0].position)?;
+            judgments::start(&mut file, row[0].query, &query).map_err(failure)?;
+            for (number, pair) in row.iter().enumerate() {
+                let fingerprint = written.get(pair.document).and_then(OnceLock::get);
+                let (length, hash) = *fingerprint.ok_or_else(|| self.corpus.source.changed("content"))?;
+                with_file_name(pair.document, |name| {
+                    read_back(corpus, name, &mut quote, length, hash)
+                        .map_err(|error| staging.failure("read back document", &format!("{CORPUS}/{name}"), error))?;
+                    judgments::gold(&mut file, number == 0, name, &quote).map_err(failure)
+                })?;
+            }
+            judgments::end(&mut file).map_err(failure)?;
+        }
+        file.into_inner().map(drop).map_err(|error| failure(error.into_error()))
+    }
+}
+
+/// Do something with `<id>.txt`, spelled in a buffer that the thread keeps.
+fn with_file_name<T>(id: &str, act: impl FnOnce(&str) -> T) -> T {
+    thread_local! {
+        static NAME: RefCell<String> = const { RefCell::new(String::new()) };
+    }
+    NAME.with_borrow_mut(|name| {
+        name.clear();
+        name.push_str(id);
+        name.push_str(DOCUMENT_SUFFIX);
+        act(name)
+    })
+}
+
+fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(&file, bytes) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Read a document that was written, and prove that nobody wrote to it since.
+fn read_back(corpus: &OwnedFd, name: &str, text: &mut String, length: usize, hash: blake3::Hash) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(corpus, name, flags, Mode::empty())?);
+    text.clear();
+    text.reserve(length + 1);
+    let read = file.take(length as u64 + 1).read_to_string(text);
+    read.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+    if text.len() == length && blake3::hash(text.as_bytes()) == hash {
+        Ok(())
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beir::inspect::{Judged, Role, check};
+    use crate::beir::source::Source;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    const QUERIES: &str = "{\"_id\":\"q1\",\"text\":\" what is B? \"}\n";
+
+    struct Dataset {
+        directory: tempfile::TempDir,
+        corpus: Checked,
+        queries: Checked,
+    }
+
+    fn dataset(documents: &[(&str, &str)]) -> Dataset {
+        let directory = tempfile::tempdir().unwrap();
+        let lines = documents
+            .iter()
+            .map(|(id, text)| format!("{{\"_id\":\"{id}\",\"text\":\"{text}\"}}\n"));
+        fs::write(directory.path().join("corpus.jsonl"), lines.collect::<String>()).unwrap();
+        fs::write(directory.path().join("queries.jsonl"), QUERIES).unwrap();
+        let checked = |name, role, id: &str| {
+            let source = Source::open(directory.path(), name).unwrap();
+            check(source, role, &Judged::new([(id.as_bytes(), true)]), 1, &mut || false).unwrap()
+        };
+        let (corpus, queries) = (
+            checked("corpus.jsonl", Role::Documents, "d1"),
+            checked("queries.jsonl", Role::Queries, "q1"),
+        );
+        Dataset {
+            directory,
+            corpus,
+            queries,
+        }
+    }
+
+    fn publish(dataset: &Dataset, output: &Path) -> Result<(), Error> {
+        let pairs = [Pair {
+            position: 0,
+            query: "q1",
+            document: "d1",
+        }];
+        let Dataset { corpus, queries, .. } = dataset;
+        let adaptation = Adaptation {
+            corpus,
+            queries,
+            pairs: &pairs,
+            threads: 2,
+            durable: false,
+        };
+        adaptation.publish(Output::new(output.to_owned()), &mut || false)
+    }
+
+    /// Every path below `root` with its content, directories without.
+    fn tree(root: &Path) -> Vec<(PathBuf, Option<String>)> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(root).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let content = fs::read_to_string(&path).ok();
+            found.push((path.strip_prefix(root).unwrap().to_owned(), content));
+            found.extend(
+                tree(&path)
+                    .into_iter()
+                    .map(|(inner, content)| (path.strip_prefix(root).unwrap().join(inner), content)),
+            );
+        }
+        found.sort();
+        found
+    }
+
+    const ROW: &str = "{\"query_id\": \"q1\", \"query\": \"what is B?\", \"category\": \"normal\", \
+                       \"gold\": [{\"doc\": \"d1.txt\", \"quote\": \"B\"}]}\n";
+
+    fn expected() -> Vec<(PathBuf, Option<String>)> {
+        vec![
+            ("corpus".into(), None),
+            ("corpus/d1.txt".into(), Some("B".into())),
+            ("corpus/d2.txt".into(), Some("C".into())),
+            ("judgments.jsonl".into(), Some(ROW.into())),
+        ]
+    }
+
+    #[test]
+    fn an_absent_output_appears_whole_and_nothing_else_does() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        publish(&dataset, &root.join("deep/er/out")).unwrap();
+        assert_eq!(tree(&root.join("deep/er/out")), expected());
+        assert_eq!(fs::read_dir(root.join("deep/er")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_empty_directory_is_replaced_and_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().canonicalize().unwrap().join("out");
+        fs::create_dir(&output).unwrap();
+        fs::set_permissions(&output, fs::Permissions::from_mode(0o711)).unwrap();
+        publish(&dataset, &output).unwrap();
+        assert_eq!(tree(&output), expected());
+        assert_eq!(fs::metadata(&output).unwrap().permissions().mode() & 0o777, 0o711);
+    }
+
+    #[test]
+    fn other_files_stay_and_old_judgments_are_replaced() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().canonicalize().unwrap();
+        fs::write(output.join("README"), "mine").unwrap();
+        fs::write(output.join("judgments.jsonl"), "old").unwrap();
+        fs::create_dir(output.join("corpus")).unwrap();
+        publish(&dataset, &output).unwrap();
+        let mut all = vec![("README".into(), Some("mine".into()))];
+        all.extend(expected());
+        assert_eq!(tree(&output), all);
+    }
+
+    #[test]
+    fn a_failing_run_leaves_everything_as_it_was() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let path = dataset.directory.path().join("corpus.jsonl");
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace('C', "D")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        assert!(matches!(
+            publish(&dataset, &root.join("a/b")),
+            Err(Error::Changed { .. })
+        ));
+        assert_eq!(tree(&root), []);
+        fs::write(root.join("judgments.jsonl"), "old").unwrap();
+        assert!(matches!(publish(&dataset, &root), Err(Error::Changed { .. })));
+        assert_eq!(tree(&root), [("judgments.jsonl".into(), Some("old".into()))]);
+    }
+
+    #[test]
+    fn no_run_begins_while_another_holds_the_output() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        for output in [root.join("out"), root.clone()] {
+            fs::write(root.join("other"), "").unwrap();
+            let held = Output::new(output.clone()).stage().unwrap();
+            let refusal = publish(&dataset, &output).unwrap_err().to_string();
+            assert!(refusal.contains("another adaptation"), "{refusal}");
+            drop(held);
+            publish(&dataset, &output).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_run_that_found_the_output_absent_excludes_one_that_finds_files_in_it() {
+        let dataset = dataset(&[("d1", "B")]);
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().canonicalize().unwrap().join("out");
+        let held = Output::new(output.clone()).stage().unwrap();
+        fs::create_dir(&output).unwrap();
+        fs::write(output.join("other"), "").unwrap();
+        assert!(
+            publish(&dataset, &output)
+                .unwrap_err()
+                .to_string()
+                .contains("another adaptation")
+        );
+        drop(held);
+        publish(&dataset, &output).unwrap();
+    }
+
+    #[test]
+    fn what_groundkit_did_not_make_is_never_removed() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let staging = root.join(".out.groundkit-staging");
+        let elsewhere = root.join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &staging).unwrap();
+        assert!(
+            publish(&dataset, &root.join("out"))
+                .unwrap_err()
+                .to_string()
+                .contains("symbolic link")
+        );
+        fs::remove_file(&staging).unwrap();
+        fs::write(&staging, "mine").unwrap();
+        assert!(
+            publish(&dataset, &root.join("out"))
+                .unwrap_err()
+                .to_string()
+                .contains("a file stands")
+        );
+        fs::remove_file(&staging).unwrap();
+        fs::create_dir(&staging).unwrap();
+        fs::write(staging.join("mine"), "mine").unwrap();
+        assert!(
+            publish(&dataset, &root.join("out"))
+                .unwrap_err()
+                .to_string()
+                .contains("without a journal")
+        );
+        assert_eq!(fs::read_to_string(staging.join("mine")).unwrap(), "mine");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        assert!(!root.join("out").exists());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_cleared() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        for journal in ["", "groundkit st", "groundkit staging 1\n"] {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().canonicalize().unwrap();
+            let staging = root.join(".out.groundkit-staging");
+            fs::create_dir_all(staging.join("new/corpus")).unwrap();
+            fs::write(staging.join("new/corpus/d9.txt"), "half").unwrap();
+            fs::write(staging.join("journal"), journal).unwrap();
+            publish(&dataset, &root.join("out")).unwrap();
+            assert_eq!(tree(&root.join("out")), expected());
+            assert!(!staging.exists());
+        }
+    }
+
+    /// Stop publishing into a directory that holds files after each of its steps, as a kill would.
+    #[test]
+    fn a_publication_killed_between_any_two_renames_is_undone_or_complete() {
+        use std::os::unix::fs::MetadataExt;
+        for steps in 0..=3 {
+            let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+            let directory = tempfile::tempdir().unwrap();
+            let output = directory.path().canonicalize().unwrap();
+            fs::write(output.join("judgments.jsonl"), "old").unwrap();
+            let staging = output.join(".groundkit-staging");
+            fs::create_dir_all(staging.join("new/corpus")).unwrap();
+            fs::write(staging.join("new/corpus/d9.txt"), "X").unwrap();
+            fs::write(staging.join("new/judgments.jsonl"), "new").unwrap();
+            let part = |name: &str| {
+                let metadata = fs::metadata(staging.join("new").join(name)).unwrap();
+                format!("{} {} {name}\n", metadata.dev(), metadata.ino())
+            };
+            let journal = format!("groundkit staging 1\n{}{}", part("corpus"), part("judgments.jsonl"));
+            fs::write(staging.join("journal"), journal).unwrap();
+            let renames = [
+                (output.join("judgments.jsonl"), staging.join("old-judgments.jsonl")),
+                (staging.join("new/corpus"), output.join("corpus")),
+                (staging.join("new/judgments.jsonl"), output.join("judgments.jsonl")),
+            ];
+            for (from, to) in &renames[..steps] {
+                fs::rename(from, to).unwrap();
+            }
+            let obstacles = Output::new(output.clone()).obstacles().unwrap();
+            if steps == 3 {
+                assert!(obstacles[0].contains("already contains"), "{obstacles:?}");
+                drop(Output::new(output.clone()).stage().unwrap());
+                assert_eq!(fs::read_to_string(output.join("judgments.jsonl")).unwrap(), "new");
+                assert!(output.join("corpus/d9.txt").exists());
+                assert!(!staging.exists());
+            } else {
+                assert_eq!(obstacles, Vec::<String>::new());
+                drop(Output::new(output.clone()).stage().unwrap());
+                assert_eq!(tree(&output), [("judgments.jsonl".into(), Some("old".into()))]);
+                publish(&dataset, &output).unwrap();
+                assert_eq!(tree(&output), expected());
+            }
+        }
+    }
+
+    #[test]
+    fn obstacles_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let obstacles = |path: &Path| Output::new(path.to_owned()).obstacles().unwrap().join("; ");
+        assert_eq!(obstacles(&root.join("absent/too")), "");
+        fs::write(root.join("file"), "").unwrap();
+        assert!(obstacles(&root.join("file")).contains("is not a directory"));
+        assert!(obstacles(&root.join("file/below")).contains("is not a directory"));
+        std::os::unix::fs::symlink(&root, root.join("corpus")).unwrap();
+        std::os::unix::fs::symlink(root.join("file"), root.join("judgments.jsonl")).unwrap();
+        let both = obstacles(&root);
+        assert_eq!(both.matches("symbolic link").count(), 2, "{both}");
+        assert!(obstacles(&root.join("corpus")).contains("resolves outside"));
+        fs::remove_file(root.join("corpus")).unwrap();
+        fs::remove_file(root.join("judgments.jsonl")).unwrap();
+        fs::write(root.join("corpus"), "").unwrap();
+        fs::create_dir(root.join("judgments.jsonl")).unwrap();
+        let both = obstacles(&root);
+        assert!(
+            both.contains("is not a directory") && both.contains("is not a regular file"),
+            "{both}"
+        );
+        fs::remove_file(root.join("corpus")).unwrap();
+        fs::create_dir(root.join("corpus")).unwrap();
+        fs::write(root.join("corpus/old.txt"), "").unwrap();
+        assert!(obstacles(&root).contains("already contains 1 entries, such as 'old.txt'"));
+    }
+
+    #[test]
+    fn a_name_that_is_no_single_component_is_never_created() {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = File::open(directory.path()).unwrap();
+        for name in ["", ".", "..", "a/b", "/a", "a/", "./a"] {
+            assert!(create(&handle, name).is_err(), "{name:?}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        create(&handle, "a").unwrap();
+        assert_eq!(create(&handle, "a").unwrap_err(), Errno::EXIST);
+    }
+}
