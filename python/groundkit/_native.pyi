@@ -64,3 +64,13 @@ def paired_bootstrap(
     level: str | None = None,
 ) -> tuple[float, float, float, int, int] | None: ...
 def levels() -> list[str]: ...
+def find_obstacles(output: str | PathLike[str]) -> list[str]: ...
+def publish(
+    output: str | PathLike[str],
+    *,
+    corpus: CheckedFile,
+    queries: CheckedFile,
+    pairs: DataFrame,
+    durable: bool = False,
+    threads: int | None = None,
+) -> None: ...

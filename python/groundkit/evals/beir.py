@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, read_qrels
+from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, find_obstacles, publish, read_qrels
 from groundkit.errors import EvalError
 
 if TYPE_CHECKING:
@@ -201,6 +201,68 @@ def inspect_beir_dataset(source: str | os.PathLike[str], *, split: str = "test")
     return check_dataset(source, split=split).inspection
 
 
+def adapt_beir_dataset(
+    source: str | os.PathLike[str], output: str | os.PathLike[str], *, split: str = "test"
+) -> BeirAdaptationReport:
+    r"""Turn a BEIR dataset into a quote-anchored corpus: `corpus/<id>.txt` and `judgments.jsonl`.
+
+    BEIR judges whole documents and a judgment quotes a document verbatim, so each gold quote is the document's whole
+    text. A score over the adapted set is no published BEIR number.
+
+    Everything is checked before the first byte is written. Then it is written beside its place and appears at once; a
+    refusal, an exception, Ctrl-C or a full disk leaves the output as it was.
+
+    Args:
+        source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
+        output: Directory to write to; made where it is absent. Other files in it stay; `judgments.jsonl` is replaced.
+        split: Name of the qrels file, without `.tsv`.
+
+    Returns:
+        Counts and paths.
+
+    Raises:
+        EvalError: The dataset has problems (`problems` and `problem_count` of the error tell them all), the output
+            holds a corpus already or is no place to write to, another run is writing to it, or a source file changed
+            after it was checked.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     source = pathlib.Path(name)
+        ...     (source / "qrels").mkdir()
+        ...     _ = (source / "corpus.jsonl").write_text('{"_id": "d1", "title": "T", "text": "B"}\n')
+        ...     _ = (source / "queries.jsonl").write_text('{"_id": "q1", "text": "what is B?"}\n')
+        ...     _ = (source / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+        ...     report = adapt_beir_dataset(source, source / "adapted")
+        ...     (source / "adapted/corpus/d1.txt").read_text()
+        'T\n\nB'
+        >>> report.document_count, report.query_count, report.relevance_pair_count, report.total_characters
+        (1, 1, 1, 4)
+    """
+    destination = _resolve_output(output)
+    dataset = check_dataset(source, split=split)
+    inspection = _with_obstacles(dataset.inspection, find_obstacles(destination))
+    if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
+        raise refusal(inspection)
+    publish(
+        destination,
+        corpus=dataset.corpus,
+        queries=dataset.queries,
+        pairs=dataset.relevant.select("query", "document"),
+    )
+    return BeirAdaptationReport(
+        source_dir=inspection.source_dir,
+        output_dir=str(destination),
+        split=split,
+        document_count=inspection.document_count,
+        query_count=inspection.query_count,
+        relevance_pair_count=inspection.relevance_pair_count,
+        total_characters=inspection.total_characters,
+        corpus_dir=str(destination / "corpus"),
+        judgments_path=str(destination / "judgments.jsonl"),
+    )
+
+
 def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDataset:
     """Read and check all files of a dataset and keep them open.
 
@@ -300,6 +362,20 @@ def refusal(inspection: BeirInspection) -> EvalError:
     return EvalError("\n".join(lines), problems=inspection.problems, problem_count=count)
 
 
+def _with_obstacles(inspection: BeirInspection, obstacles: list[str]) -> BeirInspection:
+    """Add what stands in the way of writing to what is wrong with the dataset."""
+    if not obstacles:
+        return inspection
+    problems = [BeirProblem(kind="output", file="output", line=None, message=message) for message in obstacles]
+    return inspection.model_copy(
+        update={
+            "problems": (*problems, *inspection.problems)[:_KEPT_PROBLEMS],
+            "problem_count": inspection.problem_count + len(obstacles),
+            "problem_counts": inspection.problem_counts | {"output": len(obstacles)},
+        }
+    )
+
+
 @dataclass
 class _Problems:
     """Problems as they are found: the first ones of every kind in every file, and counts."""
@@ -388,6 +464,16 @@ def _resolve_source(source: str | os.PathLike[str]) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise EvalError(f"cannot read BEIR source directory {_quote(str(path))}: {reason}")
+
+
+def _resolve_output(output: str | os.PathLike[str]) -> Path:
+    path = Path(output)
+    try:
+        return path.resolve()
+    # A loop of links is a RuntimeError before Python 3.13; a NUL is a ValueError.
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise EvalError(f"cannot resolve output directory {_quote(str(path))}: {reason}") from error
 
 
 def _describe_splits(dataset: Dataset) -> str:

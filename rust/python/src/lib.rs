@@ -5,6 +5,7 @@ mod columns;
 mod error;
 mod inspect;
 mod interrupt;
+mod publish;
 
 /// The extension module; free-threaded safe, because no state is shared between calls.
 #[pyo3::pymodule(gil_used = false)]
@@ -17,6 +18,9 @@ mod _native {
     use crate::columns::Columns;
     #[pymodule_export]
     use crate::inspect::{CheckedFile, Dataset, QrelsFile, check_records, read_qrels};
+
+    #[pymodule_export]
+    use crate::publish::{find_obstacles, publish};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

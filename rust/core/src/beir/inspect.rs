@@ -438,10 +438,14 @@ impl Checked {
                 if outcome.is_ok()
                     && let Some(id) = record.id.text()
                 {
-                    let document = Document {
-                        id: id.decode(),
-                        text: record.document_text(),
+                    let text = match self.role {
+                        Role::Documents => record.document_text(),
+                        Role::Queries => record
+                            .text
+                            .text()
+                            .map_or(Cow::Borrowed(""), |text| text.strip().decode()),
                     };
+                    let document = Document { id: id.decode(), text };
                     outcome = visit(document);
                 }
             });

@@ -36,22 +36,21 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-const NEW_FILE: OFlags = OFlags::WRONLY
-    .union(OFlags::CREATE)
+const NEW_FILE: OFlags = OFlags::CREATE
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Create a file that must not exist yet, relative to a directory.
+/// Create a file that must not exist yet, relative to a directory; `access` is how it is opened.
 ///
 /// # Errors
 /// What the operating system says.
-pub fn create(directory: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
+pub fn create(directory: impl AsFd, name: &str, access: OFlags) -> Result<OwnedFd, Errno> {
     // A second barrier, independent of the rules for identifiers: one ordinary component and nothing else.
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
         (Some(Component::Normal(only)), None) if only.as_bytes() == name.as_bytes() => {
-            rustix::fs::openat(directory, name, NEW_FILE, Mode::from_raw_mode(0o666))
+            rustix::fs::openat(directory, name, NEW_FILE | access, Mode::from_raw_mode(0o666))
         }
         _ => Err(Errno::INVAL),
     }
@@ -467,7 +466,7 @@ fn write_journal(staging: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
 }
 
 fn write_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
-    File::from(create(directory, name)?)
+    File::from(create(directory, name, OFlags::WRONLY)?)
         .write_all(text.as_bytes())
         .map_err(|error| errno(&error))
 }

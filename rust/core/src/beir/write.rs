@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::OnceLock;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use foldhash::quality::RandomState;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::identifier::DOCUMENT_SUFFIX;
@@ -20,9 +21,7 @@ use crate::error::Error;
 /// One relevant pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    /// Position of the query among the judged ones.
-    pub position: usize,
-    /// Its identifier.
+    /// Identifier of the query.
     pub query: &'a str,
     /// Identifier of the document.
     pub document: &'a str,
@@ -60,9 +59,8 @@ impl Adaptation<'_> {
         let mut written = Written::default();
         written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
         self.write_documents(&staging, &corpus, &written, interrupted)?;
-        self.write_judgments(&staging, &corpus, &written, interrupted)?;
-        // The texts of queries were read one by one; only a whole reading proves that they are those that were checked.
-        self.queries.for_each_document(1, &|_| Ok(()), interrupted)?;
+        let texts = self.spool_queries(&staging, interrupted)?;
+        self.write_judgments(&staging, &corpus, &written, &texts, interrupted)?;
         self.corpus.source.verify_unchanged()?;
         if interrupted() {
             return Err(Error::Interrupted);
@@ -82,7 +80,7 @@ impl Adaptation<'_> {
                 let _ = entry.set((document.text.len(), blake3::hash(document.text.as_bytes())));
             }
             with_file_name(&document.id, |name| {
-                create(corpus, name)
+                create(corpus, name, OFlags::WRONLY)
                     .and_then(|file| write_all(&file, document.text.as_bytes()))
                     .map_err(|error| staging.failure("write document", &format!("{CORPUS}/{name}"), error))
             })
@@ -90,25 +88,54 @@ impl Adaptation<'_> {
         self.corpus.for_each_document(self.threads, &write, interrupted)
     }
 
+    /// Keep the texts of the judged queries in a file without a name.
+    fn spool_queries(&self, staging: &Staging, interrupted: &mut dyn FnMut() -> bool) -> Result<Spool<'_>, Error> {
+        const NAME: &str = "queries";
+        let failure = |error| staging.failure("write", NAME, error);
+        let file = create(staging.new_output(), NAME, OFlags::RDWR).map_err(failure)?;
+        rustix::fs::unlinkat(staging.new_output(), NAME, AtFlags::empty()).map_err(failure)?;
+        let mut places: HashMap<&str, OnceLock<(u64, usize)>, RandomState> = HashMap::default();
+        places.extend(self.pairs.iter().map(|pair| (pair.query, OnceLock::new())));
+        let end = Mutex::new(0);
+        let write = |query: Document<'_>| {
+            if let Some(place) = places.get(query.id.as_ref()) {
+                let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+                write_all(&file, query.text.as_bytes()).map_err(failure)?;
+                let _ = place.set((*end, query.text.len()));
+                *end += query.text.len() as u64;
+            }
+            Ok(())
+        };
+        self.queries.for_each_document(1, &write, interrupted)?;
+        Ok(Spool {
+            file: File::from(file),
+            places,
+        })
+    }
+
     fn write_judgments(
         &self,
         staging: &Staging,
         corpus: &OwnedFd,
         written: &Written<'_>,
+        texts: &Spool<'_>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let failure = |error: std::io::Error| {
             let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
             staging.failure("write judgments", JUDGMENTS, errno)
         };
-        let file = create(staging.new_output(), JUDGMENTS).map_err(|error| failure(error.into()))?;
+        let file = create(staging.new_output(), JUDGMENTS, OFlags::WRONLY).map_err(|error| failure(error.into()))?;
         let mut file = BufWriter::with_capacity(1 << 18, File::from(file));
-        let mut quote = String::new();
-        for row in self.pairs.chunk_by(|one, next| one.position == next.position) {
+        let (mut query, mut quote) = (String::new(), String::new());
+        for row in self.pairs.chunk_by(|one, next| one.query == next.query) {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
-            let (_, query) = self.queries.read_judged(row[0].position)?;
+            let is_known = texts.read(row[0].query, &mut query).map_err(failure)?;
+            if !is_known {
+                return Err(self.queries.source.changed("content"));
+            }
             judgments::start(&mut file, row[0].query, &query).map_err(failure)?;
             for (number, pair) in row.iter().enumerate() {
                 let fingerprint = written.get(pair.document).and_then(OnceLock::get);
@@ -122,6 +149,26 @@ impl Adaptation<'_> {
             judgments::end(&mut file).map_err(failure)?;
         }
         file.into_inner().map(drop).map_err(|error| failure(error.into_error()))
+    }
+}
+
+/// The texts of the judged queries, one after the other, and where each one stands.
+struct Spool<'a> {
+    file: File,
+    places: HashMap<&'a str, OnceLock<(u64, usize)>, RandomState>,
+}
+
+impl Spool<'_> {
+    /// Read the text of a query; `false` where it has none.
+    fn read(&self, query: &str, text: &mut String) -> std::io::Result<bool> {
+        let Some(&(offset, length)) = self.places.get(query).and_then(OnceLock::get) else {
+            return Ok(false);
+        };
+        let mut bytes = std::mem::take(text).into_bytes();
+        bytes.resize(length, 0);
+        self.file.read_exact_at(&mut bytes, offset)?;
+        *text = String::from_utf8(bytes).map_err(std::io::Error::other)?;
+        Ok(true)
     }
 }
 
@@ -205,7 +252,6 @@ mod tests {
 
     fn publish(dataset: &Dataset, output: &Path) -> Result<(), Error> {
         let pairs = [Pair {
-            position: 0,
             query: "q1",
             document: "d1",
         }];
@@ -467,10 +513,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let handle = File::open(directory.path()).unwrap();
         for name in ["", ".", "..", "a/b", "/a", "a/", "./a"] {
-            assert!(create(&handle, name).is_err(), "{name:?}");
+            assert!(create(&handle, name, OFlags::WRONLY).is_err(), "{name:?}");
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        create(&handle, "a").unwrap();
-        assert_eq!(create(&handle, "a").unwrap_err(), Errno::EXIST);
+        create(&handle, "a", OFlags::WRONLY).unwrap();
+        assert_eq!(create(&handle, "a", OFlags::WRONLY).unwrap_err(), Errno::EXIST);
     }
 }
