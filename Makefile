@@ -6,7 +6,7 @@ DEPENDENCIES := $(VENV)/.dependencies
 NATIVE := $(VENV)/.native
 RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock \( -name target -o -path rust/fuzz \) -prune -o -type f -print)
 
-.PHONY: setup build test test-rust test-python types fuzz format lint clean
+.PHONY: setup build test test-rust test-python types demo fuzz format lint clean
 
 setup: $(NATIVE)
 build: $(NATIVE)
@@ -32,6 +32,11 @@ types: $(NATIVE)
 
 test-python: $(NATIVE)
 	$(VENV_PYTHON) -m pytest
+
+# DATA=a/beir/folder instead of the small dataset, OUT=where/to/keep/the/adapted/dataset, SPLIT=dev. The shell reads
+# them from the environment, so that they may hold spaces.
+demo: $(NATIVE)
+	@$(VENV_PYTHON) examples/demo.py $${OUT:+--output="$$OUT"} $${SPLIT:+--split="$$SPLIT"} -- "$${DATA:-examples/beir-small}"
 
 # FUZZ_SECONDS a target; needs a nightly toolchain and `cargo install cargo-fuzz`. New inputs stay in target/.
 FUZZ_SECONDS ?= 600
