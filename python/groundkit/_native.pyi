@@ -1,4 +1,5 @@
 from array import array
+from collections.abc import Callable
 from os import PathLike
 from typing import final
 
@@ -49,9 +50,17 @@ class CheckedFile:
     @property
     def places(self) -> Columns: ...
 
-def read_qrels(dataset: Dataset, name: str) -> QrelsFile: ...
+def read_qrels(
+    dataset: Dataset, name: str, *, progress: Callable[[int, int, int], object] | None = None
+) -> QrelsFile: ...
 def check_records(
-    dataset: Dataset, name: str, *, documents: bool, judged: DataFrame, threads: int | None = None
+    dataset: Dataset,
+    name: str,
+    *,
+    documents: bool,
+    judged: DataFrame,
+    progress: Callable[[int, int, int], object] | None = None,
+    threads: int | None = None,
 ) -> CheckedFile: ...
 def paired_bootstrap(
     baseline: array[float],
@@ -72,5 +81,6 @@ def publish(
     queries: CheckedFile,
     pairs: DataFrame,
     durable: bool = False,
+    progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
 ) -> None: ...

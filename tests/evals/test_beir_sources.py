@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import struct
 import warnings
 import zipfile
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from groundkit.errors import EvalError
-from groundkit.evals.beir import BeirInspection, check_dataset, inspect_beir_dataset
+from groundkit.evals.beir import BeirInspection, adapt_beir_dataset, check_dataset, inspect_beir_dataset
 
 # Enough for several blocks of the reader; line 41 is no JSON.
 CORPUS = b"".join(
@@ -194,8 +193,15 @@ def test_a_bomb_is_refused_at_the_size_it_declares(tmp_path: Path) -> None:
     assert "expands beyond the 100 bytes" in problem.message
 
 
-def test_texts_that_judgments_quote_come_out_of_packed_files(tmp_path: Path) -> None:
-    files = FILES | {"corpus.jsonl": json.dumps({"_id": "d7", "text": "é\n"}).encode()}
-    checked = check_dataset(write_archive(tmp_path / "d.zip", files), split="test")
-    assert checked.inspection.total_characters == 1
-    assert checked.inspection.admissible
+def test_an_archive_adapts_to_the_same_output_as_a_directory(tmp_path: Path) -> None:
+    corpus = b"".join(line for line in CORPUS.splitlines(keepends=True) if line != b"oops\n")
+    files = FILES | {"corpus.jsonl": corpus}
+    plain = write_directory(tmp_path / "plain")
+    (plain / "corpus.jsonl").write_bytes(corpus)
+    outputs = []
+    for source in (plain, write_archive(tmp_path / "d.zip", files)):
+        output = tmp_path / f"output-{source.name}"
+        report = adapt_beir_dataset(source, output)
+        assert report.document_count == 1498
+        outputs.append({path.relative_to(output): path.read_bytes() for path in output.rglob("*") if path.is_file()})
+    assert outputs[0] == outputs[1]

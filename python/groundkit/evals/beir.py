@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, find_obstacles, publish, read_qrels
 from groundkit.errors import EvalError
+from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
 
 if TYPE_CHECKING:
     import polars as pl
@@ -167,7 +168,9 @@ class CheckedDataset:
     relevant: "pl.DataFrame"
 
 
-def inspect_beir_dataset(source: str | os.PathLike[str], *, split: str = "test") -> BeirInspection:
+def inspect_beir_dataset(
+    source: str | os.PathLike[str], *, split: str = "test", progress: ProgressOption = None
+) -> BeirInspection:
     r"""Check a BEIR dataset without writing anything.
 
     Bad content is reported in the result, not raised, and so is a file that is missing or cannot be read: one call
@@ -177,6 +180,8 @@ def inspect_beir_dataset(source: str | os.PathLike[str], *, split: str = "test")
         source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`, each as it is, with `.gz` or
             with `.zst`; or a zip archive of them, with at most one folder around them.
         split: Name of the qrels file, without `.tsv`.
+        progress: `True` shows a bar on a terminal or in a notebook; a callable gets a `BeirProgress` some twenty times
+            a second, and what it raises ends the run.
 
     Returns:
         Counts, grades and problems.
@@ -198,11 +203,16 @@ def inspect_beir_dataset(source: str | os.PathLike[str], *, split: str = "test")
         >>> print(inspection.problems[0].message)
         qrels/test.tsv line 2: binary qrels only, found grade 2; BeirPolicy.min_relevance sets a threshold
     """
-    return check_dataset(source, split=split).inspection
+    with open_progress(progress) as report:
+        return check_dataset(source, split=split, report=report).inspection
 
 
 def adapt_beir_dataset(
-    source: str | os.PathLike[str], output: str | os.PathLike[str], *, split: str = "test"
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    split: str = "test",
+    progress: ProgressOption = None,
 ) -> BeirAdaptationReport:
     r"""Turn a BEIR dataset into a quote-anchored corpus: `corpus/<id>.txt` and `judgments.jsonl`.
 
@@ -213,9 +223,10 @@ def adapt_beir_dataset(
     refusal, an exception, Ctrl-C or a full disk leaves the output as it was.
 
     Args:
-        source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
+        source: Directory or zip archive, as for `inspect_beir_dataset`.
         output: Directory to write to; made where it is absent. Other files in it stay; `judgments.jsonl` is replaced.
         split: Name of the qrels file, without `.tsv`.
+        progress: As for `inspect_beir_dataset`.
 
     Returns:
         Counts and paths.
@@ -240,16 +251,18 @@ def adapt_beir_dataset(
         (1, 1, 1, 4)
     """
     destination = _resolve_output(output)
-    dataset = check_dataset(source, split=split)
-    inspection = _with_obstacles(dataset.inspection, find_obstacles(destination))
-    if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
-        raise refusal(inspection)
-    publish(
-        destination,
-        corpus=dataset.corpus,
-        queries=dataset.queries,
-        pairs=dataset.relevant.select("query", "document"),
-    )
+    with open_progress(progress) as report:
+        dataset = check_dataset(source, split=split, report=report)
+        inspection = _with_obstacles(dataset.inspection, find_obstacles(destination))
+        if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
+            raise refusal(inspection)
+        publish(
+            destination,
+            corpus=dataset.corpus,
+            queries=dataset.queries,
+            pairs=dataset.relevant.select("query", "document"),
+            progress=report("output", inspection.document_count),
+        )
     return BeirAdaptationReport(
         source_dir=inspection.source_dir,
         output_dir=str(destination),
@@ -263,7 +276,9 @@ def adapt_beir_dataset(
     )
 
 
-def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDataset:
+def check_dataset(
+    source: str | os.PathLike[str], *, split: str, report: Report = lambda _phase, _documents: None
+) -> CheckedDataset:
     """Read and check all files of a dataset and keep them open.
 
     Raises:
@@ -284,7 +299,7 @@ def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDatas
 
     qrels = None
     try:
-        qrels = read_qrels(dataset, qrels_name)
+        qrels = read_qrels(dataset, qrels_name, progress=report("qrels", None))
         qrels_name = qrels.name
     except EvalError as error:
         problems.add_file(qrels_name, f"{error}; {_describe_splits(dataset)}")
@@ -293,8 +308,8 @@ def check_dataset(source: str | os.PathLike[str], *, split: str) -> CheckedDatas
     judged_queries = tables.list_identifiers(rows, "query")
     relevant = tables.select_relevant(rows)
 
-    corpus = _check_file(dataset, CORPUS_FILE, documents, problems)
-    queries = _check_file(dataset, QUERIES_FILE, judged_queries, problems)
+    corpus = _check_file(dataset, CORPUS_FILE, documents, problems, report("corpus", None))
+    queries = _check_file(dataset, QUERIES_FILE, judged_queries, problems, report("queries", None))
 
     absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
     absent_queries = tables.find_absent(judged_queries, queries.places) if queries else judged_queries.clear()
@@ -425,9 +440,12 @@ def _pick(problems: Sequence[BeirProblem], limit: int) -> tuple[BeirProblem, ...
     return tuple(problems[number] for number in sorted(picked))
 
 
-def _check_file(dataset: Dataset, name: str, judged: "pl.DataFrame", problems: _Problems) -> CheckedFile | None:
+def _check_file(
+    dataset: Dataset, name: str, judged: "pl.DataFrame", problems: _Problems, watch: Watch | None
+) -> CheckedFile | None:
+    judged = judged.select("id", "relevant")
     try:
-        checked = check_records(dataset, name, documents=name == CORPUS_FILE, judged=judged.select("id", "relevant"))
+        checked = check_records(dataset, name, documents=name == CORPUS_FILE, judged=judged, progress=watch)
     except EvalError as error:
         problems.add_file(name, str(error))
         return None

@@ -3,7 +3,7 @@
 use groundkit_core::error::Error;
 use pyo3::prelude::*;
 
-use crate::interrupt::detached;
+use crate::interrupt::{Watcher, detached, watched};
 
 /// Make the `groundkit.errors.EvalError` that says `message`.
 pub fn eval_error(py: Python<'_>, message: &str) -> PyErr {
@@ -20,4 +20,13 @@ pub fn run<T: Send>(
     work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     detached(py, work)?.map_err(|error| eval_error(py, &error.to_string()))
+}
+
+/// As [`run`], and tell the watcher how far the work is.
+pub fn run_watched<T: Send>(
+    py: Python<'_>,
+    watcher: Option<Watcher>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    watched(py, watcher, work)?.map_err(|error| eval_error(py, &error.to_string()))
 }

@@ -18,7 +18,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::columns::{Columns, import, strings};
-use crate::error::run;
+use crate::error::{run, run_watched};
+use crate::interrupt::Watcher;
 
 /// A kept problem: its kind, its line and its message.
 type Kept = (&'static str, u64, String);
@@ -98,12 +99,11 @@ impl QrelsFile {
 
 /// Read and check a qrels file, such as `qrels/test.tsv`.
 #[pyfunction]
-pub fn read_qrels(py: Python<'_>, dataset: &Dataset, name: &str) -> PyResult<QrelsFile> {
-    let (source, (qrels, content)) = run(py, |interrupted| {
-        let source = dataset.0.source(name)?;
-        let read = Qrels::read(&source, interrupted)?;
-        Ok((source, read))
-    })?;
+#[pyo3(signature = (dataset, name, *, progress=None))]
+pub fn read_qrels(py: Python<'_>, dataset: &Dataset, name: &str, progress: Option<Py<PyAny>>) -> PyResult<QrelsFile> {
+    let source = run(py, |_| dataset.0.source(name))?;
+    let watcher = Watcher::new(progress, [&source], || 0);
+    let (qrels, content) = run_watched(py, watcher, |interrupted| Qrels::read(&source, interrupted))?;
     let rows = Columns::new([
         ("line", Arc::new(UInt64Array::from(qrels.lines)) as _),
         ("query", Arc::new(string_array(qrels.queries)?) as _),
@@ -184,13 +184,14 @@ impl CheckedFile {
 /// Check all records of a file; `judged` is a table of distinct identifiers (`id`) and whether a row makes them
 /// relevant (`relevant`).
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, documents, judged, threads=None))]
+#[pyo3(signature = (dataset, name, *, documents, judged, progress=None, threads=None))]
 pub fn check_records(
     py: Python<'_>,
     dataset: &Dataset,
     name: &str,
     documents: bool,
     judged: &Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<CheckedFile> {
     let batches = import(judged)?;
@@ -211,8 +212,9 @@ pub fn check_records(
     }
     let judged = Judged::new(ids);
     let role = if documents { Role::Documents } else { Role::Queries };
-    let checked = run(py, |interrupted| {
-        let source = dataset.0.source(name)?;
+    let source = run(py, |_| dataset.0.source(name))?;
+    let watcher = Watcher::new(progress, [&source], || 0);
+    let checked = run_watched(py, watcher, |interrupted| {
         check(source, role, &judged, threads::count(threads), interrupted)
     })?;
     Ok(CheckedFile(Arc::new(checked)))

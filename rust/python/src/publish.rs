@@ -1,6 +1,7 @@
 //! Writing an adapted dataset.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use groundkit_core::beir::publish::Output;
 use groundkit_core::beir::write::{Adaptation, Pair};
@@ -9,8 +10,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::columns::{import, strings};
-use crate::error::{eval_error, run};
+use crate::error::{eval_error, run_watched};
 use crate::inspect::CheckedFile;
+use crate::interrupt::Watcher;
 
 /// Say what stands in the way of writing to a resolved output directory.
 #[pyfunction]
@@ -23,7 +25,8 @@ pub fn find_obstacles(py: Python<'_>, output: PathBuf) -> PyResult<Vec<String>> 
 /// Write documents and judgments to a resolved output directory, all or nothing; `pairs` is a table of relevant pairs
 /// (`query`, `document`), each once, sorted by code point.
 #[pyfunction]
-#[pyo3(signature = (output, *, corpus, queries, pairs, durable=false, threads=None))]
+#[pyo3(signature = (output, *, corpus, queries, pairs, durable=false, progress=None, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn publish(
     py: Python<'_>,
     output: PathBuf,
@@ -31,6 +34,7 @@ pub fn publish(
     queries: &Bound<'_, CheckedFile>,
     pairs: &Bound<'_, PyAny>,
     durable: bool,
+    progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<()> {
     let batches = import(pairs)?;
@@ -46,7 +50,11 @@ pub fn publish(
     }
     let (corpus, queries) = (&corpus.get().0, &queries.get().0);
     let threads = threads::count(threads);
-    run(py, |interrupted| {
+    let (counted, before) = (Arc::clone(corpus), corpus.visited());
+    let watcher = Watcher::new(progress, [&corpus.source, &queries.source], move || {
+        counted.visited() - before
+    });
+    run_watched(py, watcher, |interrupted| {
         Adaptation {
             corpus,
             queries,

@@ -101,12 +101,10 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
-    /// Bytes of `name` once decompressed, as the directory has it.
+    /// Bytes of the compressed data of `name`.
     #[must_use]
-    pub fn size(&self, name: &str) -> Option<u64> {
-        self.members
-            .get(name)
-            .map(|member| member.place.uncompressed_size_hint())
+    pub fn packed_size(&self, name: &str) -> Option<u64> {
+        self.members.get(name).map(|member| member.place.compressed_size_hint())
     }
 
     /// Decompress the file `name`, comparing all that the archive says of it more than once.

@@ -143,6 +143,10 @@ impl Packing for PackedFile {
         let span = Span::new(Arc::clone(&self.raw), 0, self.raw.identity().size);
         self.form.decode(self.raw.name(), Box::new(span))
     }
+
+    fn packed_size(&self) -> u64 {
+        self.raw.identity().size
+    }
 }
 
 /// A member of an archive, which may be compressed once more.
@@ -157,5 +161,9 @@ impl Packing for PackedMember {
     fn unpack(&self) -> Result<Box<dyn Read + Send>, Error> {
         self.form
             .decode(&self.archive.display(&self.file), self.archive.read(&self.file)?)
+    }
+
+    fn packed_size(&self) -> u64 {
+        self.archive.packed_size(&self.file).unwrap_or(0)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
 
@@ -118,10 +119,9 @@ pub struct Checked {
     pub characters: u64,
     /// The first record of each judged identifier, in the order of [`Judged`].
     pub places: Vec<Option<Place>>,
-    /// Lines that a packed file cannot give again alone, by position: those that a relevant row names.
-    kept: HashMap<u32, Box<[u8]>>,
     /// What is wrong.
     pub problems: Problems,
+    visited: AtomicU64,
 }
 
 /// What the lines of one region gave.
@@ -134,14 +134,12 @@ struct Found {
     ids: Vec<(FoldedHash, u64)>,
     arena: Vec<u8>,
     judged: Vec<(u32, Place)>,
-    kept: Vec<(u32, Box<[u8]>)>,
     problems: Problems,
 }
 
 struct Examine<'a> {
     role: Role,
     judged: &'a Judged,
-    keep_lines: bool,
     region: Region<'a>,
 }
 
@@ -166,12 +164,7 @@ impl Job for Examine<'_> {
                     line: number + 1,
                     is_empty: false,
                 };
-                if let Some(position) = self.add_record(&record, place, &mut found)
-                    && self.keep_lines
-                    && self.judged.relevant[position as usize]
-                {
-                    found.kept.push((position, line.into()));
-                }
+                self.add_record(&record, place, &mut found);
             }
         });
         found
@@ -184,11 +177,11 @@ impl Examine<'_> {
         clippy::inline_always,
         reason = "a level's features reach only what is inlined into its dispatch"
     )]
-    fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) -> Option<u32> {
+    fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) {
         let line = place.line;
         let Some(id) = record.id.text().filter(|id| !id.is_empty()) else {
             found.problems.add(Kind::MissingId, line, || (String::new(), None));
-            return None;
+            return;
         };
         let id = id.decode();
         let hash = self.judged.hashing.fold(id.as_bytes());
@@ -245,7 +238,6 @@ impl Examine<'_> {
         if let Some(position) = judged {
             found.judged.push((position, place));
         }
-        judged
     }
 }
 
@@ -255,7 +247,6 @@ struct Sum {
     found: Found,
     table: IdTable,
     places: Vec<Option<Place>>,
-    kept: HashMap<u32, Box<[u8]>>,
 }
 
 impl Sum {
@@ -270,9 +261,6 @@ impl Sum {
                 line: place.line + lines_before,
                 ..place
             });
-        }
-        for (position, line) in more.kept {
-            self.kept.entry(position).or_insert(line);
         }
         let mut rest = more.arena.as_slice();
         for batch in more.ids.chunks(BATCH) {
@@ -313,17 +301,8 @@ pub fn check(
         found: Found::default(),
         table: IdTable::default(),
         places: vec![None; judged.len()],
-        kept: HashMap::new(),
     };
-    let keep_lines = source.packing().is_some();
-    let parse = |region: Region<'_>| {
-        level.dispatch(Examine {
-            role,
-            judged,
-            keep_lines,
-            region,
-        })
-    };
+    let parse = |region: Region<'_>| level.dispatch(Examine { role, judged, region });
     let mut merge = |found| {
         sum.add(found);
         Ok(())
@@ -351,8 +330,8 @@ pub fn check(
         records: sum.found.records,
         characters: sum.found.characters,
         places: sum.places,
-        kept: sum.kept,
         problems,
+        visited: AtomicU64::new(0),
     })
 }
 
@@ -418,6 +397,12 @@ pub struct Document<'a> {
 }
 
 impl Checked {
+    /// How many documents [`Checked::for_each_document`] has visited so far, in all calls.
+    #[must_use]
+    pub fn visited(&self) -> u64 {
+        self.visited.load(Ordering::Relaxed)
+    }
+
     /// Read the whole file again, visit every document, and prove that every byte is the one that was checked.
     ///
     /// Documents come in file order on one thread; on more, `visit` is called from all of them, in any order. What
@@ -434,10 +419,12 @@ impl Checked {
     ) -> Result<(), Error> {
         let parse = |region: Region<'_>| {
             let mut outcome = Ok(());
+            let mut visited = 0;
             each_record(region, |_, _, record| {
                 if outcome.is_ok()
                     && let Some(id) = record.id.text()
                 {
+                    visited += 1;
                     let text = match self.role {
                         Role::Documents => record.document_text(),
                         Role::Queries => record
@@ -449,6 +436,7 @@ impl Checked {
                     outcome = visit(document);
                 }
             });
+            self.visited.fetch_add(visited, Ordering::Relaxed);
             outcome
         };
         let content = read(&self.source, threads, &parse, &mut |outcome| outcome, interrupted)?;
@@ -457,36 +445,6 @@ impl Checked {
         } else {
             Err(self.source.changed("content"))
         }
-    }
-
-    /// Read the record of the judged identifier at `position` again; returns its identifier and its text.
-    ///
-    /// A document's text is what [`Checked::for_each_document`] gives, a query's is stripped. Only a whole reading
-    /// proves that the bytes are those that were checked. Of a packed file only what a relevant row names can be read.
-    ///
-    /// # Errors
-    /// [`Error::Changed`] when there is no such record (any more), [`Error::Unreadable`] when reading fails.
-    pub fn read_judged(&self, position: usize) -> Result<(String, String), Error> {
-        let changed = || self.source.changed("content");
-        let place = self.places.get(position).copied().flatten().ok_or_else(changed)?;
-        let line = if self.source.packing().is_some() {
-            let kept = u32::try_from(position)
-                .ok()
-                .and_then(|position| self.kept.get(&position));
-            Cow::Borrowed(kept.ok_or_else(changed)?.as_ref())
-        } else {
-            let mut line = vec![0; usize::try_from(place.length).map_err(|_| changed())?];
-            self.source.read_at(&mut line, place.offset)?;
-            Cow::Owned(line)
-        };
-        let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        let record = record::parse_line(line).ok().flatten().ok_or_else(changed)?;
-        let id = record.id.text().ok_or_else(changed)?.decode().into_owned();
-        let text = match self.role {
-            Role::Documents => record.document_text().into_owned(),
-            Role::Queries => record.text.text().ok_or_else(changed)?.strip().decode().into_owned(),
-        };
-        Ok((id, text))
     }
 }
 
@@ -567,8 +525,6 @@ mod tests {
         );
         assert_eq!(checked.places[0], None);
         assert_eq!(checked.places[1].unwrap().line, 2);
-        assert_eq!(checked.read_judged(1).unwrap(), ("d1".to_owned(), "T\n\nb".to_owned()));
-        assert!(matches!(checked.read_judged(0), Err(Error::Changed { .. })));
     }
 
     /// A corpus of every kind of trouble, larger than several blocks.

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
@@ -29,6 +30,9 @@ pub trait Packing: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error::Unreadable`] when it cannot be unpacked at all.
     fn unpack(&self) -> Result<Box<dyn Read + Send>, Error>;
+
+    /// Bytes on the disk that hold the content.
+    fn packed_size(&self) -> u64;
 }
 
 /// An open file of a dataset.
@@ -38,6 +42,7 @@ pub struct Source {
     file: Arc<File>,
     identity: Identity,
     packing: Option<Arc<dyn Packing>>,
+    bytes_read: Arc<AtomicU64>,
 }
 
 impl Source {
@@ -71,6 +76,7 @@ impl Source {
             file: Arc::new(file),
             identity,
             packing: None,
+            bytes_read: Arc::default(),
         })
     }
 
@@ -88,6 +94,20 @@ impl Source {
     #[must_use]
     pub fn packing(&self) -> Option<&dyn Packing> {
         self.packing.as_deref()
+    }
+
+    /// Bytes on the disk that hold the content.
+    #[must_use]
+    pub fn size_on_disk(&self) -> u64 {
+        self.packing
+            .as_ref()
+            .map_or(self.identity.size, |packing| packing.packed_size())
+    }
+
+    /// Counts the bytes read so far through this source, all its copies, and what is packed in it.
+    #[must_use]
+    pub fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.bytes_read)
     }
 
     /// Name relative to the dataset, as messages give it.
@@ -113,7 +133,9 @@ impl Source {
             } else {
                 Error::unreadable(&self.name, &error)
             }
-        })
+        })?;
+        self.bytes_read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Compare the file with what it was when it was opened.

@@ -1,0 +1,120 @@
+"""How far a long run is: plain events for programs, a bar for people."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from groundkit.errors import EvalError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+Phase: TypeAlias = Literal["qrels", "corpus", "queries", "output"]
+
+# What the native functions call: bytes done, bytes in all, documents done.
+Watch: TypeAlias = Callable[[int, int, int], None]
+
+# Gives what a native function calls during a phase that writes so many documents.
+Report: TypeAlias = Callable[[Phase, int | None], Watch | None]
+
+_TITLES: dict[Phase, str] = {
+    "qrels": "Reading qrels",
+    "corpus": "Checking corpus",
+    "queries": "Checking queries",
+    "output": "Writing documents",
+}
+
+
+class BeirProgress(BaseModel):
+    """How far a run is; each phase starts with an event that has nothing done and ends with one that has all done.
+
+    Attributes:
+        phase: What is going on: the qrels, the corpus and the queries are read and checked, then the output is written.
+        bytes_done: Bytes read from the disk in this phase.
+        bytes_total: Bytes that this phase reads.
+        documents_done: Documents written.
+        documents_total: Documents that this phase writes; `None` where it writes none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    phase: Phase
+    bytes_done: int
+    bytes_total: int
+    documents_done: int
+    documents_total: int | None
+
+
+ProgressOption: TypeAlias = bool | Callable[[BeirProgress], object] | None
+
+
+@contextmanager
+def open_progress(progress: ProgressOption) -> Iterator[Report]:
+    """Open the bar, or make events for the callable, until the run ends in whichever way.
+
+    Args:
+        progress: `True` for a bar on a terminal or in a notebook, a callable for events, else nothing.
+
+    Yields:
+        What each phase asks for the function to call while it works.
+
+    Raises:
+        EvalError: `progress` is `True` and rich, which draws the bar, is not installed.
+    """
+    if callable(progress):
+        yield lambda phase, documents: _make_events(progress, phase, documents)
+    elif progress:
+        with _open_bar() as bar:
+            yield lambda phase, documents: _draw(bar, phase, documents)
+    else:
+        yield lambda _phase, _documents: None
+
+
+def _make_events(callback: Callable[[BeirProgress], object], phase: Phase, documents_total: int | None) -> Watch:
+    def watch(bytes_done: int, bytes_total: int, documents_done: int) -> None:
+        callback(
+            BeirProgress(
+                phase=phase,
+                bytes_done=bytes_done,
+                bytes_total=bytes_total,
+                documents_done=documents_done,
+                documents_total=documents_total,
+            )
+        )
+
+    return watch
+
+
+def _open_bar() -> "Progress":
+    try:
+        from rich import progress as columns  # noqa: PLC0415 - only who asks for a bar needs it
+        from rich.console import Console  # noqa: PLC0415
+    except ImportError as error:
+        raise EvalError(
+            "progress=True draws its bar with the package rich, which is not installed; "
+            "install groundkit[progress], or pass a callable"
+        ) from error
+    console = Console(stderr=True)
+    return columns.Progress(
+        columns.TextColumn("{task.description}"),
+        columns.BarColumn(),
+        columns.DownloadColumn(),
+        columns.TransferSpeedColumn(),
+        columns.TextColumn("{task.fields[documents]}"),
+        columns.TimeRemainingColumn(),
+        console=console,
+        # Files and pipes get nothing, not even the last state.
+        disable=not (console.is_terminal or console.is_jupyter),
+    )
+
+
+def _draw(bar: "Progress", phase: Phase, documents_total: int | None) -> Watch:
+    task = bar.add_task(_TITLES[phase], total=None, documents="")
+
+    def watch(bytes_done: int, bytes_total: int, documents_done: int) -> None:
+        documents = "" if documents_total is None else f"{documents_done:,}/{documents_total:,} documents"
+        bar.update(task, completed=bytes_done, total=bytes_total, documents=documents)
+
+    return watch

@@ -1,0 +1,88 @@
+"""Progress: what programs are told, what people see, and how a run ends that nobody wants to go on."""
+
+import io
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+from groundkit.errors import EvalError
+from groundkit.evals.beir import adapt_beir_dataset, inspect_beir_dataset
+from groundkit.evals.progress import BeirProgress, open_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "B"}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "what?"}\n')
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    return tmp_path
+
+
+def test_a_callable_is_told_of_every_phase_until_it_is_done(dataset: Path) -> None:
+    events: list[BeirProgress] = []
+    inspect_beir_dataset(dataset, progress=events.append)
+    phases = [list(group) for _, group in itertools.groupby(events, key=lambda event: event.phase)]
+    assert all(phase[0].bytes_done == 0 for phase in phases)
+    last = [phase[-1] for phase in phases]
+    assert [event.phase for event in last] == ["qrels", "corpus", "queries"]
+    for event, name in zip(last, ("qrels/test.tsv", "corpus.jsonl", "queries.jsonl"), strict=True):
+        assert event.bytes_done == event.bytes_total == (dataset / name).stat().st_size
+        assert event.documents_total is None
+
+
+def test_an_adaptation_counts_the_documents_it_writes(dataset: Path) -> None:
+    events: list[BeirProgress] = []
+    adapt_beir_dataset(dataset, dataset / "adapted", progress=events.append)
+    last = events[-1]
+    assert (last.phase, last.documents_done, last.documents_total) == ("output", 1, 1)
+    assert last.bytes_done == last.bytes_total > 0
+
+
+def test_an_exception_when_documents_are_to_be_written_leaves_nothing(dataset: Path) -> None:
+    def stop(event: BeirProgress) -> None:
+        if event.phase == "output":
+            raise KeyError
+
+    before = sorted(dataset.iterdir())
+    with pytest.raises(KeyError):
+        adapt_beir_dataset(dataset, dataset / "adapted", progress=stop)
+    assert sorted(dataset.iterdir()) == before
+
+
+def test_an_exception_of_the_callable_ends_the_run_and_passes_through(dataset: Path) -> None:
+    class Enough(Exception):  # noqa: N818 - it is no error
+        pass
+
+    def stop(event: BeirProgress) -> None:
+        assert event.phase == "qrels"
+        raise Enough
+
+    with pytest.raises(Enough):
+        inspect_beir_dataset(dataset, progress=stop)
+
+
+def test_a_bar_is_drawn_on_a_terminal(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    inspect_beir_dataset(dataset, progress=True)
+    assert "Checking corpus" in terminal.getvalue()
+    assert "27/27 bytes" in terminal.getvalue()
+
+
+def test_nothing_is_written_where_there_is_no_terminal(dataset: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    inspect_beir_dataset(dataset, progress=True)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_without_rich_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich", None)
+    with pytest.raises(EvalError, match=r"groundkit\[progress\]"), open_progress(progress=True):
+        pass
