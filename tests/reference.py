@@ -1,8 +1,11 @@
 """The algorithms of the package in plain Python: slow, short, and what every fast path is compared with."""
 
+import json
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 
 def paired_bootstrap(  # noqa: PLR0913 - the parameters of the function that it is compared with
@@ -53,3 +56,42 @@ def quantile(ordered: list[float], probability: float) -> float:
         return ordered[lower]
     weight = position - lower
     return ordered[lower] * (1.0 - weight) + ordered[upper] * weight
+
+
+def adapt_beir_dataset(source: Path, split: str = "test") -> dict[str, bytes]:
+    """Adapt a well-formed dataset: the files of the output, by their path relative to it.
+
+    Lines end at a line feed, and the same pair may stand twice; apart from that it is the shortest program.
+    """
+    texts: dict[str, str] = {}
+    for record in _read_rows(source / "corpus.jsonl"):
+        title = record.get("title", "").strip()
+        body = record.get("text", "").strip()
+        texts[record["_id"]] = f"{title}\n\n{body}" if title else body
+    queries = {record["_id"]: record["text"].strip() for record in _read_rows(source / "queries.jsonl")}
+    relevant: dict[str, set[str]] = {}
+    for line in _read_lines(source / "qrels" / f"{split}.tsv")[1:]:
+        query_id, document_id, grade = line.split("\t")
+        if int(grade) == 1:
+            relevant.setdefault(query_id, set()).add(document_id)
+    files = {f"corpus/{document_id}.txt": text.encode() for document_id, text in texts.items()}
+    judgments = [
+        {
+            "query_id": query_id,
+            "query": queries[query_id],
+            "category": "normal",
+            "gold": [{"doc": f"{name}.txt", "quote": texts[name]} for name in sorted(relevant[query_id])],
+        }
+        for query_id in sorted(relevant)
+    ]
+    files["judgments.jsonl"] = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in judgments).encode()
+    return files
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in _read_lines(path)]
+
+
+def _read_lines(path: Path) -> list[str]:
+    lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    return [line.removesuffix("\r") for line in lines if line.strip()]

@@ -12,6 +12,7 @@ References:
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -487,11 +488,15 @@ def _resolve_source(source: str | os.PathLike[str]) -> Path:
 def _resolve_output(output: str | os.PathLike[str]) -> Path:
     path = Path(output)
     try:
-        return path.resolve()
+        resolved = path.resolve()
+        # What cannot even be asked for, such as a path longer than the system takes, cannot be opened later.
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            os.lstat(resolved / "judgments.jsonl")
     # A loop of links is a RuntimeError before Python 3.13; a NUL is a ValueError.
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise EvalError(f"cannot resolve output directory {_quote(str(path))}: {reason}") from error
+    return resolved
 
 
 def _describe_splits(dataset: Dataset) -> str:
