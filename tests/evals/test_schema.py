@@ -103,6 +103,8 @@ def stage(**fields: object) -> Callable[[dict[str, Any]], None]:
         (query(metrics=METRICS | {"reciprocal_rank": 1.5}), "reciprocal_rank"),
         (query(metrics=METRICS | {"reciprocal_rank": float("nan")}), "reciprocal_rank"),
         (query(unknown=1), "unknown"),
+        (query(latency_ms=float("inf")), "latency_ms"),
+        (query(retrieved=[QUERY["retrieved"][0] | {"score": float("inf")}]), "score"),
         (lambda report: report.update(schema_version=2), "schema_version"),
     ],
 )

@@ -37,7 +37,7 @@ Milliseconds = Annotated[float, Field(ge=0.0)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class EmbeddingIdentity(_Model):
