@@ -102,6 +102,20 @@ def test_invalid_utf_8_names_the_line(tmp_path: Path) -> None:
         load_judgments(file)
 
 
+def test_a_byte_order_mark_is_refused_by_name(tmp_path: Path) -> None:
+    file = write(tmp_path, row("a"))
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    with pytest.raises(EvalError, match=r"judgments\.jsonl:1: .*byte order mark"):
+        load_judgments(file)
+
+
+def test_a_lone_surrogate_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "judgments.jsonl"
+    file.write_bytes(b'{"query_id": "a", "query": "\\ud800", "category": "no_answer"}\n')
+    with pytest.raises(EvalError, match=r"judgments\.jsonl:1: invalid judgment: Invalid JSON"):
+        load_judgments(file)
+
+
 def test_a_file_that_cannot_be_read_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "absent", tmp_path, tmp_path / "fifo", Path("nul\0byte"), Path("\ud800")):

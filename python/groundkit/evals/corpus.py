@@ -1,5 +1,6 @@
 """Judgments: which quote of which document answers a query, and the file that holds them."""
 
+import codecs
 import os
 import re
 from pathlib import Path
@@ -79,7 +80,8 @@ def load_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
     """Read a judgments file: UTF-8, one JSON object per line, sorted by query id.
 
     A record ends at a line feed only, so other line separators may stand inside a text. Lines of white space are
-    skipped. The whole file is checked: query ids must be unique and strictly ascending by code point.
+    skipped. The whole file is checked: query ids must be unique and strictly ascending by code point. A byte order mark
+    and lone surrogates are refused; of a field that stands twice in one object, the last counts.
 
     Args:
         path: The file.
@@ -91,8 +93,13 @@ def load_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
         EvalError: The file cannot be read, or a line is no judgment or out of order; names ``path:line``.
     """
     file = Path(path)
+    content = read_regular_file(file, "judgments file")
+    if content.startswith(codecs.BOM_UTF8):
+        raise EvalError(
+            f"{file}:1: invalid judgment: the file begins with a byte order mark; save it as UTF-8 without one"
+        )
     judgments: list[Judgment] = []
-    for number, line in enumerate(read_regular_file(file, "judgments file").split(b"\n"), start=1):
+    for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
