@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +95,58 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 def _read_lines(path: Path) -> list[str]:
     lines = path.read_bytes().decode("utf-8-sig").split("\n")
     return [line.removesuffix("\r") for line in lines if line.strip()]
+
+
+def sign_flip_level(
+    baseline: Sequence[float], candidate: Sequence[float], *, assignments: int, seed: int
+) -> tuple[float, bool]:
+    """Return the level of the paired sign-flip test and whether it is exact; scores in query order."""
+    deltas = [after - before for before, after in zip(baseline, candidate, strict=True)]
+    count = len(deltas)
+    rounding = sum(abs(score) * 2.0**-52 for score in (*baseline, *candidate))
+    observed = abs(math.fsum(deltas)) - rounding
+
+    def reaches(signs: int) -> bool:
+        flipped = (-delta if signs >> query & 1 else delta for query, delta in enumerate(deltas))
+        return abs(math.fsum(flipped)) >= observed
+
+    if count <= 16:
+        return sum(map(reaches, range(2**count))) / 2**count, True
+    generator = random.Random(seed)
+    return (sum(reaches(generator.getrandbits(count)) for _ in range(assignments)) + 1) / (assignments + 1), False
+
+
+def max_t(
+    comparisons: Sequence[Sequence[float]], *, resamples: int, seed: int, confidence_level: float
+) -> list[tuple[float, float, float]]:
+    """Return step-down levels and simultaneous intervals of deltas in query order, none of them all equal."""
+    count = len(comparisons[0])
+    generator = random.Random(seed)
+    draws = [[generator.randrange(count) for _ in range(count)] for _ in range(resamples)]
+    effects, errors, statistics = [], [], []
+    for deltas in comparisons:
+        effect = math.fsum(deltas) / count
+        error = math.sqrt(math.fsum((delta - effect) ** 2 for delta in deltas) / (count - 1)) / math.sqrt(count)
+        # Deltas count in 32767ths of the largest.
+        unit = max(map(abs, deltas)) / 32767
+        rounded = [round(delta / unit) for delta in deltas]
+        sums = [sum(rounded[query] for query in resample) - sum(rounded) for resample in draws]
+        effects.append(effect)
+        errors.append(error)
+        statistics.append([abs(value) * (unit / (count * error)) for value in sums])
+    observed = [abs(effect) / error for effect, error in zip(effects, errors, strict=True)]
+    maxima = [0.0] * resamples
+    levels = [0.0] * len(comparisons)
+    for number in sorted(range(len(comparisons)), key=observed.__getitem__):
+        maxima = list(map(max, maxima, statistics[number]))
+        reached = sum(maximum >= observed[number] for maximum in maxima)
+        levels[number] = (reached + 1) / (resamples + 1)
+    most = 0.0
+    for number in sorted(range(len(comparisons)), key=observed.__getitem__, reverse=True):
+        levels[number] = most = max(most, levels[number])
+    rank = min(math.ceil(confidence_level * (resamples + 1)), resamples)
+    critical = sorted(maxima)[rank - 1]
+    return [
+        (level, effect - critical * error, effect + critical * error)
+        for level, effect, error in zip(levels, effects, errors, strict=True)
+    ]

@@ -1,7 +1,7 @@
 from array import array
 from collections.abc import Callable
 from os import PathLike
-from typing import final
+from typing import TypeAlias, final
 
 from polars import DataFrame
 
@@ -84,3 +84,26 @@ def publish(
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
 ) -> None: ...
+
+Row: TypeAlias = tuple[
+    tuple[float, float, int, int, int],
+    tuple[float, float, int, int],
+    tuple[int, int, bool] | None,
+    tuple[int, float, float] | None,
+]
+
+def compare_rows(
+    scores: array[float],
+    queries: int,
+    comparisons: list[tuple[int, int, int]],
+    *,
+    resamples: int,
+    seed: bytes,
+    confidence_level: float,
+    sign_flip: bool,
+    family_levels: list[float],
+    threads: int | None = None,
+    level: str | None = None,
+) -> tuple[list[Row], list[float], int | None]: ...
+def student_two_sided(statistic: float, freedom: float) -> float: ...
+def student_quantile(probability: float, freedom: float) -> float: ...

@@ -120,7 +120,7 @@ def paired_bootstrap(
     for name in (baseline_name, candidate_name):
         if not isinstance(name, str):
             raise TypeError(f"a system's name must be a string, not {type(name).__name__}")
-    resample_count = _require_resamples(resamples)
+    resample_count = require_resamples(resamples)
     seed_value = int(operator.index(seed))
     if not 0.0 < confidence_level < 1.0:
         raise EvalError(f"confidence_level must be between 0 and 1, got {confidence_level}")
@@ -214,7 +214,7 @@ def _require_known_metric(metric: str) -> None:
         raise EvalError(f"unknown metric {metric!r}; expected one of {', '.join(known)}")
 
 
-def _require_resamples(resamples: SupportsIndex) -> int:
+def require_resamples(resamples: SupportsIndex) -> int:
     count = int(operator.index(resamples))
     if count <= 0:
         raise EvalError(f"resamples must be positive, got {count}")
@@ -234,8 +234,8 @@ def _pair(baseline: dict[str, float], candidate: dict[str, float]) -> list[str]:
     if baseline.keys() != candidate.keys():
         raise EvalError(
             "paired bootstrap query ids differ "
-            f"(missing from candidate: {_shown(baseline.keys() - candidate.keys())}; "
-            f"missing from baseline: {_shown(candidate.keys() - baseline.keys())}); "
+            f"(missing from candidate: {shown(baseline.keys() - candidate.keys())}; "
+            f"missing from baseline: {shown(candidate.keys() - baseline.keys())}); "
             "score both systems on the same queries"
         )
     return sorted(baseline)
@@ -274,7 +274,7 @@ def _not_finite(baseline: dict[str, float], candidate: dict[str, float], query_i
     return f"paired bootstrap scores must be finite, and so must a sum of {len(query_ids)} deltas; these are too large"
 
 
-def _shown(query_ids: Collection[str]) -> str:
+def shown(query_ids: Collection[str]) -> str:
     if not query_ids:
         return "none"
     first = ", ".join(map(repr, sorted(query_ids)[:_IDS_SHOWN]))

@@ -5,4 +5,5 @@
 pub mod beir;
 pub mod bootstrap;
 pub mod error;
+pub mod sweep;
 pub mod threads;

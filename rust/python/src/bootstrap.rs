@@ -41,17 +41,8 @@ pub fn paired_bootstrap(
     if deltas.iter().any(|delta| !delta.is_finite()) || !(largest * count).is_finite() {
         return Ok(None);
     }
-    let level = match level {
-        None => Level::best(),
-        Some(name) => *Level::available()
-            .iter()
-            .find(|level| level.name() == name)
-            .ok_or_else(|| PyValueError::new_err(format!("this machine has no level {name:?}")))?,
-    };
-    let seed: Vec<u32> = seed
-        .chunks(4)
-        .map(|bytes| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte)))
-        .collect();
+    let level = level.map_or_else(|| Ok(Level::best()), level_named)?;
+    let seed = seed_words(seed);
     let settings = Settings {
         resamples,
         seed: &seed,
@@ -73,6 +64,19 @@ pub fn paired_bootstrap(
         summary.non_positive,
         summary.non_negative,
     )))
+}
+
+/// The vector instruction level of this name.
+pub fn level_named(name: &str) -> PyResult<Level> {
+    let level = Level::available().into_iter().find(|level| level.name() == name);
+    level.ok_or_else(|| PyValueError::new_err(format!("this machine has no level {name:?}")))
+}
+
+/// The 32-bit words of a seed's little-endian bytes.
+pub fn seed_words(seed: &[u8]) -> Vec<u32> {
+    seed.chunks(4)
+        .map(|bytes| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte)))
+        .collect()
 }
 
 /// The names of the vector instruction levels of this machine, the plainest first.

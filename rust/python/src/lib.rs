@@ -6,6 +6,7 @@ mod error;
 mod inspect;
 mod interrupt;
 mod publish;
+mod sweep;
 
 /// The extension module; free-threaded safe, because no state is shared between calls.
 #[pyo3::pymodule(gil_used = false)]
@@ -21,6 +22,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::publish::{find_obstacles, publish};
+    #[pymodule_export]
+    use crate::sweep::{compare_rows, student_quantile, student_two_sided};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -159,6 +159,40 @@ impl Draws {
     }
 }
 
+/// The stream of 32-bit words: what `getrandbits(32)` returns, one after the other.
+pub struct Words {
+    generator: Mersenne,
+    level: Level,
+    tempered: Box<[u32; STATE_WORDS]>,
+    start: usize,
+}
+
+impl Words {
+    /// The words of `random.Random(seed)`; `seed` is its absolute value in little-endian 32-bit words.
+    #[must_use]
+    pub fn new(seed: &[u32], level: Level) -> Self {
+        Self {
+            generator: Mersenne::new(seed),
+            level,
+            tempered: Box::new([0; STATE_WORDS]),
+            start: STATE_WORDS,
+        }
+    }
+
+    /// The next word.
+    pub fn take_one(&mut self) -> u32 {
+        if self.start == STATE_WORDS {
+            self.generator.advance(self.level);
+            for (word, &raw) in self.tempered.iter_mut().zip(self.generator.state.iter()) {
+                *word = temper(raw);
+            }
+            self.start = 0;
+        }
+        self.start += 1;
+        self.tempered[self.start - 1]
+    }
+}
+
 /// Entries past the last accepted index that a vector store may touch.
 const SLACK: usize = 8;
 
@@ -294,6 +328,19 @@ mod tests {
         // random.Random(seed).randrange(below), five times, printed by CPython 3.11.
         for level in Level::available() {
             assert_eq!(first(&[7], 300, level), [165, 77, 202, 24, 37]);
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_cpython() {
+        // random.Random(7).getrandbits(32), three times and after 1000 more, printed by CPython 3.11.
+        for level in Level::available() {
+            let mut words = Words::new(&[7], level);
+            assert_eq!(
+                [words.take_one(), words.take_one(), words.take_one()],
+                [1_390_851_128, 4_071_050_724, 647_892_279]
+            );
+            assert_eq!((0..1_000).map(|_| words.take_one()).last(), Some(1_307_461_650));
         }
     }
 

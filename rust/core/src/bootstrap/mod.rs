@@ -162,7 +162,7 @@ fn wide_means(
 }
 
 /// An empty vector with room for `length` elements.
-fn reserve<T>(length: usize) -> Result<Vec<T>, Error> {
+pub(crate) fn reserve<T>(length: usize) -> Result<Vec<T>, Error> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(length).map_err(|_| Error::OutOfMemory)?;
     Ok(vector)

@@ -26,7 +26,8 @@ fn low_word(value: u128) -> u32 {
 }
 
 /// `2^exponent` for any exponent that a double (subnormals included) can have.
-fn power_of_two(exponent: i32) -> f64 {
+#[must_use]
+pub fn power_of_two(exponent: i32) -> f64 {
     if exponent >= -1022 {
         f64::from_bits(u64::from((exponent + 1023).cast_unsigned()) << 52)
     } else {
@@ -46,6 +47,20 @@ fn scale(integer: i128, low: i32) -> f64 {
     // The conversion from 64 bits is one instruction, that from 128 bits a library call.
     let rounded = i64::try_from(integer).map_or_else(|_| integer as f64, |narrow| narrow as f64);
     rounded * power_of_two(low)
+}
+
+/// Exponents of the lowest bit of any of the finite `deltas` and of the bit above the highest; `None` for zeros alone.
+#[must_use]
+pub fn bit_range(deltas: &[f64]) -> Option<(i32, i32)> {
+    let (mut low, mut high) = (i32::MAX, i32::MIN);
+    for &delta in deltas {
+        let (_, mantissa, exponent) = decompose(delta);
+        if mantissa != 0 {
+            low = low.min(exponent + mantissa.trailing_zeros().cast_signed());
+            high = high.max(exponent + 64 - mantissa.leading_zeros().cast_signed());
+        }
+    }
+    (low != i32::MAX).then_some((low, high))
 }
 
 /// The deltas as integers on a common power of two, in the fewest planes that hold the sum of as many of them.
@@ -75,20 +90,12 @@ impl Planes {
     /// Plan the planes for sums of `deltas.len()` of the finite `deltas`.
     #[must_use]
     pub fn new(deltas: &[f64]) -> Self {
-        let (mut low, mut high) = (i32::MAX, i32::MIN);
-        for &delta in deltas {
-            let (_, mantissa, exponent) = decompose(delta);
-            if mantissa != 0 {
-                low = low.min(exponent + mantissa.trailing_zeros().cast_signed());
-                high = high.max(exponent + 64 - mantissa.leading_zeros().cast_signed());
-            }
-        }
-        if low == i32::MAX {
+        let Some((low, high)) = bit_range(deltas) else {
             return Self::One {
                 table: vec![[0]; deltas.len()],
                 low: 0,
             };
-        }
+        };
         // |delta| < 2^width units, and the sum of n of them lies below 2^(width + carry).
         let width = (high - low).cast_unsigned();
         let carry = usize::BITS - deltas.len().leading_zeros();
@@ -120,6 +127,40 @@ impl Planes {
             .map(|value| [narrow(value & mask), narrow(value >> split)])
             .collect();
         Self::Two { table, low, split }
+    }
+}
+
+impl Planes {
+    /// The correctly rounded sum of weight times delta; the weights' magnitudes add up to the number of deltas at most.
+    ///
+    /// `deltas` are those that the planes were made of.
+    #[must_use]
+    pub fn weighted_sum(&self, deltas: &[f64], weights: impl Iterator<Item = i32>) -> f64 {
+        match self {
+            Self::One { table, low } => {
+                let sum = table
+                    .iter()
+                    .zip(weights)
+                    .map(|(entry, weight)| entry[0] * i64::from(weight));
+                round_one([sum.sum()], *low)
+            }
+            Self::Two { table, low, split } => {
+                let sum = table.iter().zip(weights).fold([0, 0], |sum, (entry, weight)| {
+                    let weight = i64::from(weight);
+                    [sum[0] + entry[0] * weight, sum[1] + entry[1] * weight]
+                });
+                round_two(sum, *low, *split)
+            }
+            Self::Wide => {
+                let mut sum = Superaccumulator::default();
+                for (&delta, weight) in deltas.iter().zip(weights) {
+                    for _ in 0..weight.unsigned_abs() {
+                        sum.add(if weight < 0 { -delta } else { delta });
+                    }
+                }
+                sum.round()
+            }
+        }
     }
 }
 
@@ -278,16 +319,9 @@ mod tests {
     }
 
     fn planes_sum(values: &[f64]) -> Option<f64> {
-        match Planes::new(values) {
-            Planes::One { table, low } => Some(round_one([table.iter().map(|entry| entry[0]).sum()], low)),
-            Planes::Two { table, low, split } => {
-                let sum = table
-                    .iter()
-                    .fold([0, 0], |sum, entry| [sum[0] + entry[0], sum[1] + entry[1]]);
-                Some(round_two(sum, low, split))
-            }
-            Planes::Wide => None,
-        }
+        let planes = Planes::new(values);
+        let sum = planes.weighted_sum(values, std::iter::repeat_n(1, values.len()));
+        (!matches!(planes, Planes::Wide)).then_some(sum)
     }
 
     fn finite() -> impl Strategy<Value = f64> {
@@ -320,6 +354,21 @@ mod tests {
             if let Some(sum) = planes_sum(&values) {
                 prop_assert_eq!(sum, exact_sum(values));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn weighted_sums_equal_repeated_ones(values in vec((finite(), -3..4), 1..20), width in 0..3) {
+            // The weights' magnitudes may add up to the number of deltas only: pad it.
+            let mut deltas: Vec<f64> = values.iter().map(|&(value, _): &(f64, i32)| if width == 0 { value } else { value % 1.0 }).collect();
+            deltas.resize(3 * values.len(), 0.0);
+            let weights = values.iter().map(|&(_, weight)| weight);
+            let repeated = deltas.iter().zip(weights.clone()).flat_map(|(&delta, weight)| {
+                std::iter::repeat_n(delta * f64::from(weight.signum()), weight.unsigned_abs() as usize)
+            });
+            let sum = Planes::new(&deltas).weighted_sum(&deltas, weights);
+            prop_assert_eq!(sum, exact_sum(repeated));
         }
     }
 

@@ -17,11 +17,10 @@ impl Summary {
     /// Summarise the means (at least one, finite); reorders them.
     #[must_use]
     pub fn new(means: &mut [f64], confidence_level: f64) -> Self {
-        let alpha = (1.0 - confidence_level) / 2.0;
         let non_positive = means.iter().filter(|&&mean| mean <= 0.0).count();
         let non_negative = means.iter().filter(|&&mean| mean >= 0.0).count();
-        let low = quantile(means, alpha);
-        let high = quantile(means, 1.0 - alpha);
+        let [low, high] =
+            Position::of_interval(means.len(), confidence_level).map(|position| quantile(means, position));
         Self {
             low,
             high,
@@ -31,23 +30,55 @@ impl Summary {
     }
 }
 
-/// Interpolate linearly between the ordered values at position `(len - 1) * probability`; reorders the values.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a position lies between 0 and the length, which is far below 2^53"
-)]
-fn quantile(values: &mut [f64], probability: f64) -> f64 {
-    let position = (values.len() - 1) as f64 * probability;
-    let lower = position.floor();
-    let weight = position - lower;
-    let (_, &mut at_lower, above) = values.select_nth_unstable_by(lower as usize, f64::total_cmp);
-    if weight == 0.0 {
-        return at_lower;
+/// Where a quantile lies between ordered values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Position {
+    /// Index of the value at or below it.
+    pub lower: usize,
+    /// Share of the next value; that value is not needed where this is zero.
+    pub weight: f64,
+}
+
+impl Position {
+    /// The position `(len - 1) * probability` among `len` values.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a position lies between 0 and the length, which is far below 2^53"
+    )]
+    pub fn new(len: usize, probability: f64) -> Self {
+        let position = (len - 1) as f64 * probability;
+        let lower = position.floor();
+        Self {
+            lower: lower as usize,
+            weight: position - lower,
+        }
     }
+
+    /// The positions of the two interval ends.
+    #[must_use]
+    pub fn of_interval(len: usize, confidence_level: f64) -> [Self; 2] {
+        let alpha = (1.0 - confidence_level) / 2.0;
+        [Self::new(len, alpha), Self::new(len, 1.0 - alpha)]
+    }
+
+    /// Interpolate linearly between the values at `lower` and after it.
+    #[must_use]
+    pub fn interpolate(self, at_lower: f64, at_upper: f64) -> f64 {
+        if self.weight == 0.0 {
+            return at_lower;
+        }
+        at_lower * (1.0 - self.weight) + at_upper * self.weight
+    }
+}
+
+/// The value at a position among the values when ordered; reorders them.
+fn quantile(values: &mut [f64], position: Position) -> f64 {
+    let (_, &mut at_lower, above) = values.select_nth_unstable_by(position.lower, f64::total_cmp);
     let at_upper = above.iter().copied().min_by(f64::total_cmp).unwrap_or(at_lower);
-    at_lower * (1.0 - weight) + at_upper * weight
+    position.interpolate(at_lower, at_upper)
 }
 
 #[cfg(test)]
@@ -57,10 +88,11 @@ mod tests {
     #[test]
     fn a_quantile_lies_between_its_two_neighbours() {
         let mut values = [3.0, 1.0, 2.0, 4.0];
-        assert_eq!(quantile(&mut values, 0.5), 2.5);
-        assert_eq!(quantile(&mut values, 0.0), 1.0);
-        assert_eq!(quantile(&mut values, 1.0), 4.0);
-        assert_eq!(quantile(&mut [7.0], 0.975), 7.0);
+        let mut at = |probability| quantile(&mut values, Position::new(4, probability));
+        assert_eq!(at(0.5), 2.5);
+        assert_eq!(at(0.0), 1.0);
+        assert_eq!(at(1.0), 4.0);
+        assert_eq!(quantile(&mut [7.0], Position::new(1, 0.975)), 7.0);
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! Weights times rounded deltas, in exact 32-bit integers.
+
+use super::weights::{CHUNK, LANES, PANELS, Weights, unpack};
+use crate::bootstrap::level::Level;
+
+/// Columns that are multiplied together.
+pub const TILE: usize = 4;
+/// Pairs of queries whose weights stay in the first-level cache while all columns pass: 24 KiB of them.
+const BLOCK: usize = 256;
+
+/// Add to `sums` the products of 24 resamples with every column.
+///
+/// `columns` holds the packed pairs of one column after the other; their number is a multiple of [`TILE`].
+pub fn multiply(weights: &Weights, columns: &[i32], sums: &mut [[i32; CHUNK]], level: Level) {
+    let panels: [_; PANELS] = std::array::from_fn(|panel| weights.panel(panel));
+    let pairs = panels[0].len();
+    debug_assert_eq!(columns.len(), pairs * sums.len());
+    for start in (0..pairs).step_by(BLOCK) {
+        let end = pairs.min(start + BLOCK);
+        let block = panels.map(|panel| &panel[start..end]);
+        for (columns, sums) in columns.chunks_exact(TILE * pairs).zip(sums.as_chunks_mut::<TILE>().0) {
+            let columns: [_; TILE] = std::array::from_fn(|column| &columns[column * pairs..][start..end]);
+            match level {
+                Level::Portable => multiply_portable(block, columns, sums),
+                // SAFETY: a `Level` is only made for features that this machine has.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { avx2::multiply(block, columns, sums) },
+            }
+        }
+    }
+}
+
+fn multiply_portable(panels: [&[[i32; LANES]]; PANELS], columns: [&[i32]; TILE], sums: &mut [[i32; CHUNK]; TILE]) {
+    for (column, sums) in columns.into_iter().zip(sums) {
+        for (panel, sums) in panels.into_iter().zip(sums.as_chunks_mut::<LANES>().0) {
+            for (weights, &deltas) in panel.iter().zip(column) {
+                let deltas = unpack(deltas);
+                for (sum, &weight) in sums.iter_mut().zip(weights) {
+                    let weight = unpack(weight);
+                    *sum += weight.0 * deltas.0 + weight.1 * deltas.1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{CHUNK, LANES, PANELS, TILE};
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi32, _mm256_setzero_si256,
+        _mm256_storeu_si256,
+    };
+
+    #[target_feature(enable = "avx2")]
+    fn load(lanes: &[i32; LANES]) -> __m256i {
+        // SAFETY: the array has the 32 bytes that are read; the load needs no alignment.
+        unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+    }
+
+    /// Twelve accumulators, so that no addition waits for the one before.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn multiply(
+        panels: [&[[i32; LANES]]; PANELS],
+        columns: [&[i32]; TILE],
+        sums: &mut [[i32; CHUNK]; TILE],
+    ) {
+        let mut totals = [[_mm256_setzero_si256(); PANELS]; TILE];
+        let pairs = panels[0].len();
+        // Equal lengths, said once, spare the loop its bounds checks.
+        let panels = panels.map(|panel| &panel[..pairs]);
+        let columns = columns.map(|column| &column[..pairs]);
+        for pair in 0..pairs {
+            let weights = [load(&panels[0][pair]), load(&panels[1][pair]), load(&panels[2][pair])];
+            for column in 0..TILE {
+                let deltas = _mm256_set1_epi32(columns[column][pair]);
+                for panel in 0..PANELS {
+                    let products = _mm256_madd_epi16(weights[panel], deltas);
+                    totals[column][panel] = _mm256_add_epi32(totals[column][panel], products);
+                }
+            }
+        }
+        for (totals, sums) in totals.into_iter().zip(sums) {
+            for (total, sums) in totals.into_iter().zip(sums.as_chunks_mut::<LANES>().0) {
+                let sum = _mm256_add_epi32(load(sums), total);
+                // SAFETY: the array has the 32 bytes that are written; the store needs no alignment.
+                unsafe { _mm256_storeu_si256(sums.as_mut_ptr().cast(), sum) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::weights::{Scheme, Source, pack};
+    use super::*;
+
+    #[test]
+    fn every_level_adds_weights_times_deltas() {
+        for queries in [1, 2, 31, 513, 1_100] {
+            for scheme in [Scheme::Counts, Scheme::RandomSigns] {
+                let mut weights = Weights::new(queries);
+                let mut numbers = Vec::new();
+                Source::new(scheme, &[7], queries, Level::Portable).read(queries, &mut numbers);
+                weights.fill(scheme, 0, &numbers);
+                let delta = |column: usize, query: usize| {
+                    i16::try_from((column * 7_919 + query * 104_729) % 65_535).unwrap_or(i16::MAX)
+                        - i16::try_from(query % 300).unwrap()
+                };
+                let pairs = queries.div_ceil(2);
+                let columns: Vec<i32> = (0..8)
+                    .flat_map(|column| {
+                        (0..pairs).map(move |pair| pack(delta(column, 2 * pair), delta(column, 2 * pair + 1)))
+                    })
+                    .collect();
+                for level in Level::available() {
+                    let mut sums = [[0; CHUNK]; 8];
+                    multiply(&weights, &columns, &mut sums, level);
+                    for (column, sums) in sums.iter().enumerate() {
+                        for (within, &sum) in sums.iter().enumerate() {
+                            let plain: i32 = weights
+                                .of_resample(within)
+                                .enumerate()
+                                .map(|(query, weight)| weight * i32::from(delta(column, query)))
+                                .sum();
+                            assert_eq!(sum, plain);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
