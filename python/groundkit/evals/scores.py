@@ -201,7 +201,7 @@ def _from_frame(frame: "pl.DataFrame") -> list[ScoreTable]:
     nulls = [column for column in COLUMNS if frame[column].null_count()]
     if nulls:
         raise EvalError(f"the frame of scores has nulls in {', '.join(map(repr, nulls))}")
-    tables = []
+    tables: list[ScoreTable] = []
     for of_dataset in frame.partition_by("dataset", maintain_order=True):
         systems = of_dataset["system"].unique(maintain_order=True).to_list()
         by_metric = of_dataset.partition_by("metric", maintain_order=True)
