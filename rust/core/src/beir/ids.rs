@@ -15,7 +15,7 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 const FIRST_SLOTS: usize = 16;
 
 /// Identifiers whose slots are looked up before the first of them is inserted, so that their cache misses overlap.
-pub const BATCH: usize = 16;
+const BATCH: usize = 16;
 
 /// A hash of an identifier that is the same for all spellings that differ in ASCII case only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +37,43 @@ impl Hashing {
     #[must_use]
     #[inline]
     pub fn fold(&self, id: &[u8]) -> FoldedHash {
-        const SHORT: usize = 32;
-        let hash = if id.len() <= SHORT {
-            let mut folded = [0; SHORT];
-            folded[..id.len()].copy_from_slice(id);
-            folded.make_ascii_lowercase();
-            self.0.hash_one(&folded[..id.len()])
-        } else {
-            self.0.hash_one(id.to_ascii_lowercase().as_slice())
+        let length = id.len();
+        // Two words that overlap hold all bytes of a short identifier; with its length, they tell it from all others.
+        let hash = match (id.first_chunk(), id.last_chunk(), id.first_chunk(), id.last_chunk()) {
+            (Some(&first), Some(&last), _, _) if length <= 16 => {
+                self.hash_words(u64::from_le_bytes(first), u64::from_le_bytes(last), length)
+            }
+            (None, None, Some(&first), Some(&last)) => self.hash_words(
+                u32::from_le_bytes(first).into(),
+                u32::from_le_bytes(last).into(),
+                length,
+            ),
+            (None, None, _, _) => {
+                let word = id.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+                self.hash_words(word, 0, length)
+            }
+            _ => self.0.hash_one(id.to_ascii_lowercase().as_slice()),
         };
         FoldedHash((hash >> 32) as u32)
     }
+
+    #[inline]
+    fn hash_words(&self, first: u64, last: u64, length: usize) -> u64 {
+        self.0.hash_one((lowercase(first), lowercase(last), length))
+    }
+}
+
+/// Make the ASCII letters among eight bytes lower case.
+#[inline]
+fn lowercase(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    let low = word & !HIGH;
+    // Bit 7 of each byte: at least 'A', above 'Z'; no carry leaves a byte.
+    let from_a = low + ONES * (0x80 - 0x41);
+    let above_z = low + ONES * (0x7f - 0x5a);
+    let is_letter = (from_a ^ above_z) & !word & HIGH;
+    word | is_letter >> 2
 }
 
 /// What inserting an identifier found.
@@ -90,23 +116,48 @@ impl Default for IdTable {
 }
 
 impl IdTable {
+    /// Insert the identifiers that stand one after the other in `arena`, as [`push`] packs them.
+    ///
+    /// `report` is called for every one that is not new, with its position, itself and what was found.
+    pub fn insert_all<'a>(
+        &mut self,
+        hashes: &[FoldedHash],
+        arena: &'a [u8],
+        mut report: impl FnMut(usize, &'a [u8], Insertion<'_>),
+    ) {
+        let base = self.arena.len();
+        self.arena.extend_from_slice(arena);
+        let mut rest = arena;
+        for (batch, hashes) in hashes.chunks(BATCH).enumerate() {
+            self.touch(hashes);
+            for (position, &hash) in hashes.iter().enumerate() {
+                let offset = base + (arena.len() - rest.len());
+                let (id, after) = split(rest);
+                rest = after;
+                match self.insert(hash, id, offset) {
+                    Insertion::New => {}
+                    found => report(batch * BATCH + position, id, found),
+                }
+            }
+        }
+    }
+
     /// Look at the first slots of `hashes`, which brings them into the cache.
     #[inline]
-    pub fn touch(&self, hashes: impl Iterator<Item = FoldedHash>) {
-        let seen = hashes.fold(0, |seen, hash| {
-            let part = &self.parts[part_of(hash)];
-            seen | part
-                .slots
-                .get(tag_of(hash) & part.slots.len().wrapping_sub(1))
+    fn touch(&self, hashes: &[FoldedHash]) {
+        let seen = hashes.iter().fold(0, |seen, &hash| {
+            let slots = &self.parts[part_of(hash)].slots;
+            seen | slots
+                .get(tag_of(hash) & slots.len().wrapping_sub(1))
                 .copied()
                 .unwrap_or(0)
         });
         std::hint::black_box(seen);
     }
 
-    /// Insert `id`, whose hash is `hash`.
+    /// Insert `id`, whose hash is `hash` and which stands in the arena at `offset`.
     #[inline]
-    pub fn insert(&mut self, hash: FoldedHash, id: &[u8]) -> Insertion<'_> {
+    fn insert(&mut self, hash: FoldedHash, id: &[u8], offset: usize) -> Insertion<'_> {
         let tag = tag_of(hash);
         let part = &mut self.parts[part_of(hash)];
         if part.used * 4 >= part.slots.len() * 3 {
@@ -117,21 +168,19 @@ impl IdTable {
         loop {
             let slot = part.slots[position];
             if slot == 0 {
-                part.slots[position] = (tag as u64) << OFFSET_BITS | self.arena.len() as u64;
+                part.slots[position] = (tag as u64) << OFFSET_BITS | offset as u64;
                 part.used += 1;
-                push(&mut self.arena, id);
                 return Insertion::New;
             }
             if slot >> OFFSET_BITS == tag as u64 {
-                let offset = usize::try_from(slot & OFFSET_MASK).unwrap_or(usize::MAX);
-                let (first, _) = split(&self.arena[offset..]);
+                let (first, _) = split(&self.arena[usize::try_from(slot & OFFSET_MASK).unwrap_or(usize::MAX)..]);
                 if first == id {
                     return Insertion::Duplicate;
                 }
                 if first.eq_ignore_ascii_case(id) {
-                    // Borrowed anew: the slot's borrow must end before the set's begins.
-                    return if self.spellings.insert(id.into()) {
-                        Insertion::Collision(split(&self.arena[offset..]).0)
+                    let is_new = self.spellings.insert(id.into());
+                    return if is_new {
+                        Insertion::Collision(first)
                     } else {
                         Insertion::Duplicate
                     };
@@ -209,16 +258,20 @@ mod tests {
         let mut exact = std::collections::HashSet::new();
         let mut folded: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
         for id in ids {
-            let hash = hashing.fold(id);
-            table.touch(std::iter::once(hash));
-            let outcome = table.insert(hash, id);
+            let mut packed = Vec::new();
+            push(&mut packed, id);
+            let mut outcome = (Insertion::New, Vec::new());
+            table.insert_all(&[hashing.fold(id)], &packed, |_, _, found| match found {
+                Insertion::Collision(first) => outcome = (Insertion::Collision(b""), first.to_vec()),
+                Insertion::New | Insertion::Duplicate => outcome.0 = Insertion::Duplicate,
+            });
             let first = folded.entry(id.to_ascii_lowercase()).or_insert_with(|| id.to_vec());
             let expected = if !exact.insert(id.to_vec()) {
-                Insertion::Duplicate
+                (Insertion::Duplicate, Vec::new())
             } else if first == id {
-                Insertion::New
+                (Insertion::New, Vec::new())
             } else {
-                Insertion::Collision(first)
+                (Insertion::Collision(b""), first.clone())
             };
             assert_eq!(outcome, expected, "{}", String::from_utf8_lossy(id));
         }
@@ -253,6 +306,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_hash_depends_on_the_folded_bytes_alone(id in prop::collection::vec(any::<u8>(), 0..40)) {
+            let hashing = Hashing::default();
+            prop_assert_eq!(hashing.fold(&id), hashing.fold(&id.to_ascii_uppercase()));
+            prop_assert_eq!(hashing.fold(&id), hashing.fold(&id.to_ascii_lowercase()));
+            let word: [u8; 8] = std::array::from_fn(|position| id.get(position).copied().unwrap_or(0));
+            prop_assert_eq!(lowercase(u64::from_le_bytes(word)).to_le_bytes(), word.map(|byte| byte.to_ascii_lowercase()));
+        }
+
         #[test]
         fn identifiers_that_meet_often_are_held_exactly(ids in prop::collection::vec("[aAbB]{0,3}|[aA]{40,41}", 0..200)) {
             check(ids.iter().map(String::as_bytes));

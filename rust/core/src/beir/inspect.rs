@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use foldhash::quality::RandomState;
 
 use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
-use super::ids::{self, BATCH, FoldedHash, Hashing, IdTable, Insertion};
+use super::ids::{self, FoldedHash, Hashing, IdTable, Insertion};
 use super::lanes::{Job, Lanes, Level};
 use super::lines::{Content, Region, read};
 use super::problem::{Kind, Problems};
@@ -131,7 +131,8 @@ struct Found {
     records: u64,
     characters: u64,
     /// Hash and line of each identifier; the identifiers themselves stand in `arena`.
-    ids: Vec<(FoldedHash, u64)>,
+    hashes: Vec<FoldedHash>,
+    id_lines: Vec<u32>,
     arena: Vec<u8>,
     judged: Vec<(u32, Place)>,
     problems: Problems,
@@ -183,13 +184,14 @@ impl Examine<'_> {
             found.problems.add(Kind::MissingId, line, || (String::new(), None));
             return;
         };
-        let id = id.decode();
-        let hash = self.judged.hashing.fold(id.as_bytes());
-        let judged = self.judged.position(hash, id.as_bytes());
-        let subject = || (id.clone().into_owned(), None);
+        let id = id.bytes();
+        let id = id.as_ref();
+        let hash = self.judged.hashing.fold(id);
+        let judged = self.judged.position(hash, id);
+        let subject = || (String::from_utf8_lossy(id).into_owned(), None);
         match self.role {
             Role::Documents => {
-                if let Err(broken) = check_document_id(id.as_bytes()) {
+                if let Err(broken) = check_document_id(id) {
                     let kind = match broken {
                         Inadmissible::Unsafe => Kind::UnsafeDocumentId,
                         Inadmissible::TooLong => Kind::LongDocumentId,
@@ -212,10 +214,9 @@ impl Examine<'_> {
                 found.characters += characters as u64;
             }
             Role::Queries => {
-                if !is_safe(id.as_bytes()) {
+                if !is_safe(id) {
                     found.problems.add(Kind::UnsafeQueryId, line, subject);
-                } else if judged.is_some_and(|position| self.judged.relevant[position as usize])
-                    && !is_judgment_id(id.as_bytes())
+                } else if judged.is_some_and(|position| self.judged.relevant[position as usize]) && !is_judgment_id(id)
                 {
                     found.problems.add(Kind::InadmissibleQueryId, line, subject);
                 }
@@ -233,8 +234,10 @@ impl Examine<'_> {
             }
         }
         found.records += 1;
-        found.ids.push((hash, line));
-        ids::push(&mut found.arena, id.as_bytes());
+        found.hashes.push(hash);
+        // A region is a block or a line, so that it has no more lines than a block has bytes.
+        found.id_lines.push(u32::try_from(line).unwrap_or(u32::MAX));
+        ids::push(&mut found.arena, id);
         if let Some(position) = judged {
             found.judged.push((position, place));
         }
@@ -262,25 +265,19 @@ impl Sum {
                 ..place
             });
         }
-        let mut rest = more.arena.as_slice();
-        for batch in more.ids.chunks(BATCH) {
-            self.table.touch(batch.iter().map(|&(hash, _)| hash));
-            for &(hash, line) in batch {
-                let (id, after) = ids::split(rest);
-                rest = after;
-                let (kind, first) = match (self.table.insert(hash, id), self.role) {
-                    (Insertion::New, _) | (Insertion::Collision(_), Role::Queries) => continue,
-                    (Insertion::Duplicate, Role::Documents) => (Kind::DuplicateDocumentId, id),
-                    (Insertion::Duplicate, Role::Queries) => (Kind::DuplicateQueryId, id),
-                    (Insertion::Collision(first), Role::Documents) => (Kind::CollidingDocumentIds, first),
-                };
-                let text = |id: &[u8]| String::from_utf8_lossy(id).into_owned();
-                // The line of the first one is looked up at the end.
-                self.found
-                    .problems
-                    .add(kind, line + lines_before, || (text(id), Some((text(first), 0))));
-            }
-        }
+        let problems = &mut self.found.problems;
+        self.table.insert_all(&more.hashes, &more.arena, |position, id, found| {
+            let (kind, first) = match (found, self.role) {
+                (Insertion::New, _) | (Insertion::Collision(_), Role::Queries) => return,
+                (Insertion::Duplicate, Role::Documents) => (Kind::DuplicateDocumentId, id),
+                (Insertion::Duplicate, Role::Queries) => (Kind::DuplicateQueryId, id),
+                (Insertion::Collision(first), Role::Documents) => (Kind::CollidingDocumentIds, first),
+            };
+            let text = |id: &[u8]| String::from_utf8_lossy(id).into_owned();
+            let line = lines_before + u64::from(more.id_lines[position]);
+            // The line of the first one is looked up at the end.
+            problems.add(kind, line, || (text(id), Some((text(first), 0))));
+        });
     }
 }
 

@@ -19,8 +19,14 @@ pub struct Masks {
 /// Bytes classified at once.
 pub const WIDTH: usize = 32;
 
+/// Bytes tested at once for being plain.
+pub const PLAIN_WIDTH: usize = 2 * WIDTH;
+
 /// A way to compute [`Masks`].
 pub trait Lanes: Copy {
+    /// Tell whether no byte of 64 is special or at or above 0x80.
+    fn is_plain(self, bytes: &[u8; PLAIN_WIDTH]) -> bool;
+
     /// Classify 32 bytes.
     fn masks(self, bytes: &[u8; WIDTH]) -> Masks;
 }
@@ -30,6 +36,13 @@ pub trait Lanes: Copy {
 pub struct Portable;
 
 impl Lanes for Portable {
+    #[inline(always)]
+    fn is_plain(self, bytes: &[u8; PLAIN_WIDTH]) -> bool {
+        // Without a branch, so that it is vectorised.
+        let is_other = |byte: u8| byte.cast_signed() < 0x20 || byte == b'"' || byte == b'\\';
+        !bytes.iter().fold(false, |other, &byte| other | is_other(byte))
+    }
+
     #[inline(always)]
     fn masks(self, bytes: &[u8; WIDTH]) -> Masks {
         const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -70,6 +83,28 @@ pub struct Avx2(());
 
 #[cfg(target_arch = "x86_64")]
 impl Lanes for Avx2 {
+    #[inline(always)]
+    fn is_plain(self, bytes: &[u8; PLAIN_WIDTH]) -> bool {
+        use std::arch::x86_64::{
+            __m256i, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
+            _mm256_set1_epi8,
+        };
+        // SAFETY: an `Avx2` is only made where the feature was detected; both loads lie in the 64 bytes and are
+        // unaligned.
+        unsafe {
+            let other = |block: __m256i| {
+                let quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'"'.cast_signed()));
+                let backslash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\\'.cast_signed()));
+                // As signed numbers, control characters and bytes from 0x80 on are those below 0x20.
+                let outside = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), block);
+                _mm256_or_si256(_mm256_or_si256(quote, backslash), outside)
+            };
+            let first = other(_mm256_loadu_si256(bytes.as_ptr().cast()));
+            let second = other(_mm256_loadu_si256(bytes.as_ptr().add(WIDTH).cast()));
+            _mm256_movemask_epi8(_mm256_or_si256(first, second)) == 0
+        }
+    }
+
     #[inline(always)]
     fn masks(self, bytes: &[u8; WIDTH]) -> Masks {
         use std::arch::x86_64::{
@@ -165,6 +200,33 @@ mod tests {
         #[inline(always)]
         fn run<L: Lanes>(self, lanes: L) -> Masks {
             lanes.masks(&self.0)
+        }
+    }
+
+    struct TestPlain([u8; PLAIN_WIDTH]);
+    impl Job for TestPlain {
+        type Output = bool;
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> bool {
+            lanes.is_plain(&self.0)
+        }
+    }
+
+    #[test]
+    fn every_byte_at_every_position_is_tested_for_being_plain() {
+        for byte in 0..=255 {
+            let expected = (0x20..0x80).contains(&byte) && byte != b'"' && byte != b'\\';
+            for position in 0..PLAIN_WIDTH {
+                let mut bytes = [b'a'; PLAIN_WIDTH];
+                bytes[position] = byte;
+                for level in Level::available() {
+                    assert_eq!(
+                        level.dispatch(TestPlain(bytes)),
+                        expected,
+                        "{byte} at {position}, {level:?}"
+                    );
+                }
+            }
         }
     }
 

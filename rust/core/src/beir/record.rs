@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::lanes::{Job, Lanes, Level, WIDTH};
+use super::lanes::{Job, Lanes, Level, PLAIN_WIDTH, WIDTH};
 use super::text::is_space;
 
 /// Deepest nesting of objects and arrays, the row itself included.
@@ -101,18 +101,25 @@ impl<'a> RawString<'a> {
     #[must_use]
     #[inline]
     pub fn strip(self) -> Self {
-        let is_plain = |byte: u8| byte > b' ' && byte < 0x7f && byte != b'\\';
-        if let [first, .., last] = self.raw
-            && is_plain(*first)
-            && is_plain(*last)
-            && !self.escaped
-        {
+        if !self.escaped && is_plain(self.raw.first()) && is_plain(self.raw.last()) {
             return self;
         }
         self.strip_slowly()
     }
 
     fn strip_slowly(mut self) -> Self {
+        if !self.escaped {
+            // Unescaped, the space is the only white space in ASCII.
+            while let [b' ', rest @ ..] = self.raw {
+                self.raw = rest;
+            }
+            while let [rest @ .., b' '] = self.raw {
+                self.raw = rest;
+            }
+            if is_plain(self.raw.first()) && is_plain(self.raw.last()) {
+                return self;
+            }
+        }
         while let Some((character, length)) = first_unit(self.raw)
             && is_space(character)
         {
@@ -134,34 +141,50 @@ impl<'a> RawString<'a> {
     /// Never: the string was checked when it was parsed.
     #[must_use]
     pub fn decode(self) -> Cow<'a, str> {
-        if !self.escaped {
-            return Cow::Borrowed(checked(self.raw));
+        match self.bytes() {
+            Cow::Borrowed(raw) => Cow::Borrowed(checked(raw)),
+            Cow::Owned(decoded) => Cow::Owned(checked_string(decoded)),
         }
-        let mut decoded = String::with_capacity(self.raw.len());
+    }
+
+    /// The characters as UTF-8; borrowed where the string has no escape.
+    #[must_use]
+    #[inline]
+    pub fn bytes(self) -> Cow<'a, [u8]> {
+        if !self.escaped {
+            return Cow::Borrowed(self.raw);
+        }
+        let mut decoded = Vec::with_capacity(self.raw.len());
         self.decode_into(&mut decoded);
         Cow::Owned(decoded)
     }
 
-    /// Append the characters to `decoded`.
-    ///
-    /// # Panics
-    /// Never: the string was checked when it was parsed.
-    pub fn decode_into(self, decoded: &mut String) {
+    /// Append the characters to `decoded`, as UTF-8.
+    fn decode_into(self, decoded: &mut Vec<u8>) {
         let mut rest = self.raw;
         while self.escaped
             && let Some(plain) = memchr(b'\\', rest)
         {
-            decoded.push_str(checked(&rest[..plain]));
+            decoded.extend_from_slice(&rest[..plain]);
             let (character, length) = escaped_unit(&rest[plain..]);
-            decoded.push(character);
+            decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             rest = &rest[plain + length..];
         }
-        decoded.push_str(checked(rest));
+        decoded.extend_from_slice(rest);
     }
+}
+
+/// Whether a byte is neither white space nor part of a character or escape that could be.
+fn is_plain(byte: Option<&u8>) -> bool {
+    byte.is_none_or(|&byte| byte > b' ' && byte < 0x7f && byte != b'\\')
 }
 
 fn checked(raw: &[u8]) -> &str {
     simdutf8::basic::from_utf8(raw).expect("checked when it was parsed")
+}
+
+fn checked_string(decoded: Vec<u8>) -> String {
+    String::from_utf8(decoded).expect("checked when it was parsed")
 }
 
 /// The first character of a checked raw string, and how many bytes spell it.
@@ -231,13 +254,26 @@ fn escaped_unit(raw: &[u8]) -> (char, usize) {
     }
 }
 
+const NO_DIGIT: u8 = 0xff;
+
+const HEXADECIMAL: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0_u8;
+    while value < 16 {
+        let spelled = b"0123456789abcdef"[value as usize];
+        digits[spelled as usize] = value;
+        digits[spelled.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    digits
+};
+
 /// The number that the first four bytes spell.
 #[inline]
 fn hexadecimal(digits: &[u8]) -> Option<u32> {
-    let digits: &[u8; 4] = digits.first_chunk()?;
-    digits
-        .iter()
-        .try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
+    let digits = digits.first_chunk::<4>()?.map(|digit| HEXADECIMAL[usize::from(digit)]);
+    let number = digits.iter().fold(0, |number, &digit| number << 4 | u32::from(digit));
+    digits.iter().all(|&digit| digit != NO_DIGIT).then_some(number)
 }
 
 impl<'a> Field<'a> {
@@ -266,23 +302,9 @@ impl Record<'_> {
         }
     }
 
-    /// Append the document's text: the stripped title, a blank line and the stripped text.
-    pub fn document_text_into(&self, document: &mut String) {
-        let title = self
-            .title
-            .text()
-            .map(RawString::strip)
-            .filter(|title| !title.is_empty());
-        if let Some(title) = title {
-            title.decode_into(document);
-            document.push_str(TITLE_SEPARATOR);
-        }
-        if let Some(text) = self.text.text() {
-            text.strip().decode_into(document);
-        }
-    }
-
-    /// The document's text; borrowed where there is no title and no escape.
+    /// The document's text: the stripped title, a blank line and the stripped text, or the stripped text alone.
+    ///
+    /// Borrowed where there is neither a title nor an escape.
     ///
     /// ```
     /// use groundkit_core::beir::record::parse_line;
@@ -294,10 +316,17 @@ impl Record<'_> {
         match (self.title.text().map(RawString::strip), self.text.text()) {
             (None, Some(text)) => text.strip().decode(),
             (Some(title), Some(text)) if title.is_empty() => text.strip().decode(),
-            _ => {
-                let mut document = String::new();
-                self.document_text_into(&mut document);
-                Cow::Owned(document)
+            (title, text) => {
+                let mut document = Vec::new();
+                if let Some(title) = title.filter(|title| !title.is_empty()) {
+                    title.decode_into(&mut document);
+                    document.extend_from_slice(TITLE_SEPARATOR.as_bytes());
+                }
+                if let Some(text) = text {
+                    document.reserve(text.raw.len());
+                    text.strip().decode_into(&mut document);
+                }
+                Cow::Owned(checked_string(document))
             }
         }
     }
@@ -383,20 +412,32 @@ fn parse<L: Lanes>(lanes: L, input: &[u8]) -> Result<(Record<'_>, usize), Fault>
         return Ok((record, end_of_line(input, position + 1)?));
     }
     loop {
-        if input.get(position) != Some(&b'"') {
-            return syntax("expected a key in quotation marks", position);
-        }
-        let (key, after) = string::<L, false>(lanes, input, position + 1)?;
+        // The usual spellings of the fields that are read need no scan.
+        let rest = &input[position.min(input.len())..];
+        let usual = if rest.starts_with(b"\"_id\"") {
+            Some((b"_id".as_slice(), 5))
+        } else if rest.starts_with(b"\"text\"") {
+            Some((b"text".as_slice(), 6))
+        } else if rest.starts_with(b"\"title\"") {
+            Some((b"title".as_slice(), 7))
+        } else {
+            None
+        };
+        let (key, after) = if let Some((key, length)) = usual {
+            (Cow::Borrowed(key), position + length)
+        } else {
+            if input.get(position) != Some(&b'"') {
+                return syntax("expected a key in quotation marks", position);
+            }
+            let (key, after) = string::<L, false>(lanes, input, position + 1)?;
+            (key.bytes(), after)
+        };
         position = skip_space(input, after);
         if input.get(position) != Some(&b':') {
             return syntax("expected ':' after a key", position);
         }
         position = skip_space(input, position + 1);
-        let field = if key.escaped {
-            field_of(&mut record, key.decode().as_bytes())
-        } else {
-            field_of(&mut record, key.raw)
-        };
+        let field = field_of(&mut record, &key);
         match field {
             Some((name, field)) => {
                 if *field != Field::Absent {
@@ -464,7 +505,7 @@ fn string<L: Lanes, const COUNTED: bool>(
     let mut non_ascii = 0;
     let mut uncounted = 0;
     loop {
-        // Stop at the first special byte.
+        // Stop at the first special byte. A short string ends in the first block; a long one is mostly plain.
         loop {
             let Some(block) = input[position..].first_chunk::<WIDTH>() else {
                 while let Some(&byte) = input.get(position)
@@ -479,17 +520,25 @@ fn string<L: Lanes, const COUNTED: bool>(
                 break;
             };
             let masks = lanes.masks(block);
-            // Without a special byte, all bits are kept.
-            let before = masks.special.wrapping_sub(1) & !masks.special;
-            non_ascii |= masks.non_ascii & before;
-            if COUNTED {
-                uncounted += (masks.continuation & before).count_ones() as usize;
-            }
             if masks.special != 0 {
+                let before = masks.special.wrapping_sub(1) & !masks.special;
+                non_ascii |= masks.non_ascii & before;
+                if COUNTED {
+                    uncounted += (masks.continuation & before).count_ones() as usize;
+                }
                 position += masks.special.trailing_zeros() as usize;
                 break;
             }
+            non_ascii |= masks.non_ascii;
+            if COUNTED {
+                uncounted += masks.continuation.count_ones() as usize;
+            }
             position += WIDTH;
+            while let Some(block) = input[position..].first_chunk::<PLAIN_WIDTH>()
+                && lanes.is_plain(block)
+            {
+                position += PLAIN_WIDTH;
+            }
         }
         match input.get(position) {
             Some(b'"') => break,
