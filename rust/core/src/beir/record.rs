@@ -243,8 +243,9 @@ fn escaped_unit(raw: &[u8]) -> (char, usize) {
         b'f' => ('\u{c}', 2),
         b'u' => {
             let unit = hexadecimal(&raw[2..]).unwrap_or(0);
-            if let Some(character) = char::from_u32(unit) {
-                return (character, 6);
+            // The second half of a pair is no unit of its own, but `last_unit` may ask.
+            if !(0xd800..0xdc00).contains(&unit) {
+                return (char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER), 6);
             }
             let low = raw.get(8..).and_then(hexadecimal).unwrap_or(0);
             let code = 0x10000 + ((unit & 0x3ff) << 10) + (low & 0x3ff);
@@ -813,6 +814,7 @@ mod tests {
         assert_eq!(text(r#"{"title": " T\t", "text": "\u001c B\u00a0"}"#), "T\n\nB");
         assert_eq!(text(r#"{"title": "\u2028 \n", "text": "B"}"#), "B");
         assert_eq!(text(r#"{"title": "T"}"#), "T\n\n");
+        assert_eq!(text(r#"{"text": "\ud83d\ude00\u2028\u2028"}"#), "😀");
         assert_eq!(text(r#"{"text": "\u200b\\n"}"#), "\u{200b}\\n");
         assert_eq!(
             text("{\"text\": \"\u{85}\u{3000}a\u{2028}b\u{feff}\u{a0}\"}"),
