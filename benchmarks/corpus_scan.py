@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -74,10 +73,14 @@ def measure_here(reader: str, source: Path, repeats: int) -> None:
         start = time.perf_counter()
         READERS[reader](source)
         seconds.append(time.perf_counter() - start)
-    # Linux counts in KiB, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    print(json.dumps({"seconds": seconds, "peak_bytes": peak}))
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_resident()}))
+
+
+def peak_resident() -> int:
+    """Return the highest resident memory of this process in bytes (Linux)."""
+    # Not getrusage: its maximum outlives exec, so that a child would report its parent's.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def measure(reader: str, source: Path, repeats: int) -> dict[str, Any]:
