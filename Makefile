@@ -6,7 +6,7 @@ DEPENDENCIES := $(VENV)/.dependencies
 NATIVE := $(VENV)/.native
 RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock \( -name target -o -path rust/fuzz \) -prune -o -type f -print)
 
-.PHONY: setup build test test-rust test-python types demo fuzz format lint clean
+.PHONY: setup build test test-rust test-python types demo bench fuzz format lint clean
 
 setup: $(NATIVE)
 build: $(NATIVE)
@@ -37,6 +37,19 @@ test-python: $(NATIVE)
 # them from the environment, so that they may hold spaces.
 demo: $(NATIVE)
 	@$(VENV_PYTHON) examples/demo.py $${OUT:+--output="$$OUT"} $${SPLIT:+--split="$$SPLIT"} -- "$${DATA:-examples/beir-small}"
+
+# Every benchmark beside its peers; a quarter of an hour on two idle cores. Reports as JSON go to target/bench.
+BENCH_PEERS := $(VENV)/.benchmarks
+bench: $(NATIVE) $(BENCH_PEERS)
+	mkdir -p target/bench
+	$(VENV_PYTHON) benchmarks/significance.py --json target/bench/significance.json
+	$(VENV_PYTHON) benchmarks/corpus_scan.py --json target/bench/corpus_scan.json
+
+# evaluatio asks for an older numpy than the rest but runs with this one.
+$(BENCH_PEERS): $(DEPENDENCIES)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group benchmarks
+	-$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps evaluatio
+	touch $@
 
 # FUZZ_SECONDS a target; needs a nightly toolchain and `cargo install cargo-fuzz`. New inputs stay in target/.
 FUZZ_SECONDS ?= 600

@@ -26,7 +26,7 @@ from generate import write_dataset
 
 def read_with_groundkit(source: Path) -> int:
     """Inspect the dataset; returns the number of documents."""
-    from groundkit.evals.beir import inspect_beir_dataset  # noqa: PLC0415 - peers must not pay for each other
+    from groundkit.evals.beir import inspect_beir_dataset
 
     inspection = inspect_beir_dataset(source)
     if not inspection.admissible:
@@ -36,7 +36,7 @@ def read_with_groundkit(source: Path) -> int:
 
 def read_with_polars(source: Path) -> int:
     """Scan the three columns in a streaming query that needs all of their values."""
-    import polars as pl  # noqa: PLC0415 - as above
+    import polars as pl
 
     columns = ("_id", "title", "text")
     frame = pl.scan_ndjson(source / "corpus.jsonl", schema=dict.fromkeys(columns, pl.String))

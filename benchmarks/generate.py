@@ -27,7 +27,7 @@ _BATCH = 10_000
 
 def write_dataset(directory: Path, *, docs: int, profile: Profile, queries: int = 7_000, seed: int = 7) -> Path:
     """Write a dataset whose qrels name one to three documents for each query."""
-    generator = random.Random(seed)  # noqa: S311 - reproducible data, no secrets
+    generator = random.Random(seed)
     words = _make_words(generator)
     (directory / "qrels").mkdir(parents=True, exist_ok=True)
     lines = _make_documents(generator, words, docs, profile)
