@@ -46,12 +46,21 @@ class CheckedFile:
     @property
     def record_count(self) -> int: ...
     @property
+    def dropped_count(self) -> int: ...
+    @property
+    def mapped(self) -> Columns: ...
+    @property
     def character_count(self) -> int: ...
     @property
     def places(self) -> Columns: ...
 
 def read_qrels(
-    dataset: Dataset, name: str, *, progress: Callable[[int, int, int], object] | None = None
+    dataset: Dataset,
+    name: str,
+    *,
+    any_document: bool = False,
+    any_query: bool = False,
+    progress: Callable[[int, int, int], object] | None = None,
 ) -> QrelsFile: ...
 def check_records(
     dataset: Dataset,
@@ -59,6 +68,8 @@ def check_records(
     *,
     documents: bool,
     judged: DataFrame,
+    map_ids: bool = False,
+    drop_empty: bool = False,
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
 ) -> CheckedFile: ...
@@ -80,6 +91,8 @@ def publish(
     corpus: CheckedFile,
     queries: CheckedFile,
     pairs: DataFrame,
+    others: list[tuple[str, bytes]],
+    sharded: bool = False,
     durable: bool = False,
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,

@@ -15,16 +15,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, find_obstacles, publish, read_qrels
 from groundkit.errors import EvalError
+from groundkit.evals.id_map import ID_MAP_FILE, write_id_map
 from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
 
 if TYPE_CHECKING:
     import polars as pl
+
+Layout = Literal["flat", "sharded"]
 
 CORPUS_FILE: Final = "corpus.jsonl"
 QUERIES_FILE: Final = "queries.jsonl"
@@ -71,6 +74,61 @@ class BeirProblem(BaseModel):
     message: str
 
 
+class BeirPolicy(BaseModel):
+    """What to do, on request, about rows that the strict rules refuse; the default refuses them all.
+
+    Attributes:
+        document_ids: `"map"` gives document ids that are no safe file name, and those that differ from another in case
+            only, another name: a readable slug and a hash of the id, the same in every run and every subset of the
+            dataset. Admissible ids keep their names.
+        query_ids: `"map"` does the same for query ids that cannot be the id of a judgment.
+        min_relevance: Rows of at least this grade (1 or more) are relevant, others are not; `None` takes the grades 0
+            and 1 only.
+        empty_documents: `"drop"` leaves out documents without title and text, unless they are judged relevant.
+        unknown_documents: `"drop"` leaves out relevant rows that name a document which the corpus lacks.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    document_ids: Literal["strict", "map"] = "strict"
+    query_ids: Literal["strict", "map"] = "strict"
+    min_relevance: int | None = Field(default=None, ge=1)
+    empty_documents: Literal["refuse", "drop"] = "refuse"
+    unknown_documents: Literal["refuse", "drop"] = "refuse"
+
+    @property
+    def maps_ids(self) -> bool:
+        """Whether any identifier may get another name."""
+        return "map" in {self.document_ids, self.query_ids}
+
+
+class PolicyCounts(BaseModel):
+    """What a `BeirPolicy` did.
+
+    Attributes:
+        mapped_document_count: Documents with another name.
+        mapped_query_count: Queries with a relevant row and another name.
+        dropped_document_count: Documents left out for want of title and text.
+        dropped_pair_count: Relevant pairs left out because the corpus lacks the document.
+        below_threshold_pair_count: Pairs of a positive grade below `min_relevance`.
+        lost_query_count: Queries that have a row of a positive grade but no relevant one that is left.
+        repeated_row_count: Rows that repeat a pair with the same grade, each counted once only.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mapped_document_count: int = 0
+    mapped_query_count: int = 0
+    dropped_document_count: int = 0
+    dropped_pair_count: int = 0
+    below_threshold_pair_count: int = 0
+    lost_query_count: int = 0
+    repeated_row_count: int = 0
+
+
+_STRICT: Final = BeirPolicy()
+
+
 class BeirInspection(BaseModel):
     """What a dataset holds and what is wrong with it.
 
@@ -89,6 +147,8 @@ class BeirInspection(BaseModel):
         unjudged_document_count: Documents that no row of the qrels names.
         unknown_document_count: Distinct documents that the qrels name, relevant or not, and the corpus lacks.
         unknown_query_count: Distinct queries that the qrels name, relevant or not, and `queries.jsonl` lacks.
+        policy: What was to be done about rows that the strict rules refuse.
+        policy_counts: What it did.
         problems: What is wrong, by file and line; the first ones of every kind.
         problem_count: How many problems there are; may be more than are kept.
         problem_counts: How many problems there are of each kind.
@@ -108,6 +168,8 @@ class BeirInspection(BaseModel):
     unjudged_document_count: int
     unknown_document_count: int
     unknown_query_count: int
+    policy: BeirPolicy = _STRICT
+    policy_counts: PolicyCounts = PolicyCounts()
     problems: tuple[BeirProblem, ...]
     problem_count: int
     problem_counts: dict[str, int]
@@ -131,6 +193,10 @@ class BeirAdaptationReport(BaseModel):
         total_characters: Characters (code points) of all documents written.
         corpus_dir: Directory of the documents.
         judgments_path: File of the judgments.
+        policy: What was done about rows that the strict rules refuse.
+        policy_counts: How often.
+        layout: Where documents stand below `corpus_dir`.
+        id_map_path: File of the mapped ids; `None` where the policy maps none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -144,6 +210,10 @@ class BeirAdaptationReport(BaseModel):
     total_characters: int
     corpus_dir: str
     judgments_path: str
+    policy: BeirPolicy = _STRICT
+    policy_counts: PolicyCounts = PolicyCounts()
+    layout: Layout = "flat"
+    id_map_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +228,7 @@ class CheckedDataset:
         documents: The documents that the qrels name (`id`, `relevant`, `line`), in the order of `corpus.places`.
         judged_queries: The queries that the qrels name, in the order of `queries.places`.
         relevant: The relevant pairs (`query`, `document`, ...), sorted by code point.
+        id_map: The identifiers that get another name (`kind`, `source_id`, `adapted_id`).
     """
 
     inspection: BeirInspection
@@ -167,10 +238,15 @@ class CheckedDataset:
     documents: "pl.DataFrame"
     judged_queries: "pl.DataFrame"
     relevant: "pl.DataFrame"
+    id_map: "pl.DataFrame"
 
 
 def inspect_beir_dataset(
-    source: str | os.PathLike[str], *, split: str = "test", progress: ProgressOption = None
+    source: str | os.PathLike[str],
+    *,
+    split: str = "test",
+    policy: BeirPolicy = _STRICT,
+    progress: ProgressOption = None,
 ) -> BeirInspection:
     r"""Check a BEIR dataset without writing anything.
 
@@ -181,6 +257,7 @@ def inspect_beir_dataset(
         source: Directory with `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`, each as it is, with `.gz` or
             with `.zst`; or a zip archive of them, with at most one folder around them.
         split: Name of the qrels file, without `.tsv`.
+        policy: What to do about rows that the strict rules refuse.
         progress: `True` shows a bar on a terminal or in a notebook; a callable gets a `BeirProgress` some twenty times
             a second, and what it raises ends the run.
 
@@ -205,7 +282,7 @@ def inspect_beir_dataset(
         qrels/test.tsv line 2: binary qrels only, found grade 2; BeirPolicy.min_relevance sets a threshold
     """
     with open_progress(progress) as report:
-        return check_dataset(source, split=split, report=report).inspection
+        return check_dataset(source, split=split, policy=policy, report=report).inspection
 
 
 def adapt_beir_dataset(
@@ -213,6 +290,9 @@ def adapt_beir_dataset(
     output: str | os.PathLike[str],
     *,
     split: str = "test",
+    policy: BeirPolicy = _STRICT,
+    layout: Layout = "flat",
+    durable: bool = False,
     progress: ProgressOption = None,
 ) -> BeirAdaptationReport:
     r"""Turn a BEIR dataset into a quote-anchored corpus: `corpus/<id>.txt` and `judgments.jsonl`.
@@ -227,6 +307,11 @@ def adapt_beir_dataset(
         source: Directory or zip archive, as for `inspect_beir_dataset`.
         output: Directory to write to; made where it is absent. Other files in it stay; `judgments.jsonl` is replaced.
         split: Name of the qrels file, without `.tsv`.
+        policy: What to do about rows that the strict rules refuse. Where it maps ids, `id-map.parquet` beside the
+            judgments gives `kind`, `source_id` and `adapted_id` of every mapped id.
+        layout: `"flat"` puts all documents into one directory, `"sharded"` into 256 by a hash of the id,
+            `corpus/<2 hexadecimal digits>/<id>.txt`, for file systems that take no more than some millions in one.
+        durable: Whether everything is on the disk before it appears, so that a power loss leaves it whole or absent.
         progress: As for `inspect_beir_dataset`.
 
     Returns:
@@ -251,9 +336,11 @@ def adapt_beir_dataset(
         >>> report.document_count, report.query_count, report.relevance_pair_count, report.total_characters
         (1, 1, 1, 4)
     """
+    if layout not in get_args(Layout):
+        raise EvalError(f"unknown layout {layout!r}; expected one of {', '.join(get_args(Layout))}")
     destination = _resolve_output(output)
     with open_progress(progress) as report:
-        dataset = check_dataset(source, split=split, report=report)
+        dataset = check_dataset(source, split=split, policy=policy, report=report)
         inspection = _with_obstacles(dataset.inspection, find_obstacles(destination))
         if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
             raise refusal(inspection)
@@ -262,6 +349,9 @@ def adapt_beir_dataset(
             corpus=dataset.corpus,
             queries=dataset.queries,
             pairs=dataset.relevant.select("query", "document"),
+            others=[(ID_MAP_FILE, write_id_map(dataset.id_map))] if policy.maps_ids else [],
+            sharded=layout == "sharded",
+            durable=durable,
             progress=report("output", inspection.document_count),
         )
     return BeirAdaptationReport(
@@ -274,11 +364,19 @@ def adapt_beir_dataset(
         total_characters=inspection.total_characters,
         corpus_dir=str(destination / "corpus"),
         judgments_path=str(destination / "judgments.jsonl"),
+        policy=policy,
+        policy_counts=inspection.policy_counts,
+        layout=layout,
+        id_map_path=str(destination / ID_MAP_FILE) if policy.maps_ids else None,
     )
 
 
 def check_dataset(
-    source: str | os.PathLike[str], *, split: str, report: Report = lambda _phase, _documents: None
+    source: str | os.PathLike[str],
+    *,
+    split: str,
+    policy: BeirPolicy = _STRICT,
+    report: Report = lambda _phase, _documents: None,
 ) -> CheckedDataset:
     """Read and check all files of a dataset and keep them open.
 
@@ -288,6 +386,8 @@ def check_dataset(
     # polars takes a while to import, and significance tests do without it.
     from groundkit.evals import qrels as tables  # noqa: PLC0415
 
+    if not isinstance(policy, BeirPolicy):
+        raise TypeError(f"policy must be a BeirPolicy, not {type(policy).__name__}")
     path = _resolve_source(source)
     if not _SAFE_SPLIT.fullmatch(split):
         raise EvalError(
@@ -300,25 +400,43 @@ def check_dataset(
 
     qrels = None
     try:
-        qrels = read_qrels(dataset, qrels_name, progress=report("qrels", None))
+        qrels = read_qrels(
+            dataset,
+            qrels_name,
+            any_document=policy.document_ids == "map",
+            any_query=policy.query_ids == "map",
+            progress=report("qrels", None),
+        )
         qrels_name = qrels.name
     except EvalError as error:
         problems.add_file(qrels_name, f"{error}; {_describe_splits(dataset)}")
     rows = tables.frame_rows(qrels.rows) if qrels else tables.no_rows()
-    documents = tables.list_identifiers(rows, "document")
-    judged_queries = tables.list_identifiers(rows, "query")
-    relevant = tables.select_relevant(rows)
+    min_relevance = policy.min_relevance or 1
+    documents = tables.list_identifiers(rows, "document", min_relevance)
+    relevant = tables.select_relevant(rows, min_relevance)
 
-    corpus = _check_file(dataset, CORPUS_FILE, documents, problems, report("corpus", None))
-    queries = _check_file(dataset, QUERIES_FILE, judged_queries, problems, report("queries", None))
-
+    corpus = _check_file(dataset, CORPUS_FILE, documents, policy, problems, report("corpus", None))
     absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
+    dropped_pair_count = 0
+    if policy.unknown_documents == "drop":
+        known = tables.drop_documents(relevant, absent_documents)
+        dropped_pair_count = relevant.height - known.height
+        relevant = known
+
+    judged_queries = tables.list_queries(rows, relevant, min_relevance)
+    queries = _check_file(dataset, QUERIES_FILE, judged_queries, policy, problems, report("queries", None))
     absent_queries = tables.find_absent(judged_queries, queries.places) if queries else judged_queries.clear()
+    id_map = tables.make_id_map(
+        corpus.mapped if corpus and policy.document_ids == "map" else None,
+        queries.mapped if queries and policy.query_ids == "map" else None,
+        relevant,
+    )
     if qrels:
         problems.add_native(qrels_name, qrels)
-        _add_qrels_problems(problems, qrels_name, rows)
+        _add_qrels_problems(problems, qrels_name, rows, policy)
+        unknown_documents = absent_documents.clear() if policy.unknown_documents == "drop" else absent_documents
         for absent, kind, what, file in (
-            (absent_documents, "missing_document", "documents", CORPUS_FILE),
+            (unknown_documents, "missing_document", "documents", CORPUS_FILE),
             (absent_queries, "missing_query", "queries", QUERIES_FILE),
         ):
             for identifier, line in problems.add_rows(kind, absent.filter("relevant"), "id", "line"):
@@ -346,9 +464,19 @@ def check_dataset(
             all_query_count=queries.record_count if queries else 0,
             qrels_row_count=rows.height,
             grade_counts=tables.count_grades(rows),
-            unjudged_document_count=corpus.record_count - documents.height + absent_documents.height if corpus else 0,
+            unjudged_document_count=_count_unjudged(corpus, documents, absent_documents),
             unknown_document_count=absent_documents.height,
             unknown_query_count=absent_queries.height,
+            policy=policy,
+            policy_counts=PolicyCounts(
+                mapped_document_count=id_map.filter(kind="document").height,
+                mapped_query_count=id_map.filter(kind="query").height,
+                dropped_document_count=corpus.dropped_count if corpus else 0,
+                dropped_pair_count=dropped_pair_count,
+                below_threshold_pair_count=tables.count_below(rows, min_relevance),
+                lost_query_count=tables.count_lost_queries(rows, relevant),
+                repeated_row_count=rows.height - tables.distinct_pairs(rows).height,
+            ),
             problems=problems.select(),
             problem_count=sum(problems.counts.values()),
             problem_counts=dict(sorted(problems.counts.items())),
@@ -359,7 +487,14 @@ def check_dataset(
         documents=documents,
         judged_queries=judged_queries,
         relevant=relevant,
+        id_map=id_map,
     )
+
+
+def _count_unjudged(corpus: CheckedFile | None, documents: "pl.DataFrame", absent: "pl.DataFrame") -> int:
+    if corpus is None:
+        return 0
+    return corpus.record_count + corpus.dropped_count - documents.height + absent.height
 
 
 def refusal(inspection: BeirInspection) -> EvalError:
@@ -442,11 +577,24 @@ def _pick(problems: Sequence[BeirProblem], limit: int) -> tuple[BeirProblem, ...
 
 
 def _check_file(
-    dataset: Dataset, name: str, judged: "pl.DataFrame", problems: _Problems, watch: Watch | None
+    dataset: Dataset,
+    name: str,
+    judged: "pl.DataFrame",
+    policy: BeirPolicy,
+    problems: _Problems,
+    watch: Watch | None,
 ) -> CheckedFile | None:
-    judged = judged.select("id", "relevant")
+    documents = name == CORPUS_FILE
     try:
-        checked = check_records(dataset, name, documents=name == CORPUS_FILE, judged=judged, progress=watch)
+        checked = check_records(
+            dataset,
+            name,
+            documents=documents,
+            judged=judged.select("id", "relevant"),
+            map_ids=(policy.document_ids if documents else policy.query_ids) == "map",
+            drop_empty=documents and policy.empty_documents == "drop",
+            progress=watch,
+        )
     except EvalError as error:
         problems.add_file(name, str(error))
         return None
@@ -454,10 +602,11 @@ def _check_file(
     return checked
 
 
-def _add_qrels_problems(problems: _Problems, name: str, rows: "pl.DataFrame") -> None:
+def _add_qrels_problems(problems: _Problems, name: str, rows: "pl.DataFrame", policy: BeirPolicy) -> None:
     from groundkit.evals import qrels as tables  # noqa: PLC0415 - as above
 
-    for line, grade in problems.add_rows("graded_relevance", tables.find_graded(rows), "line", "grade"):
+    graded = tables.find_graded(rows) if policy.min_relevance is None else rows.clear()
+    for line, grade in problems.add_rows("graded_relevance", graded, "line", "grade"):
         message = f"binary qrels only, found grade {grade}; BeirPolicy.min_relevance sets a threshold"
         problems.keep("graded_relevance", name, line, message)
     conflicts = tables.find_conflicts(rows)

@@ -86,3 +86,39 @@ def find_absent(identifiers: pl.DataFrame, places: Columns) -> pl.DataFrame:
     """
     record_lines = pl.DataFrame(places)["line"]
     return identifiers.filter(record_lines == 0)
+
+
+def drop_documents(pairs: pl.DataFrame, absent: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the pairs whose document is among the `absent` identifiers."""
+    return pairs.join(absent, left_on="document", right_on="id", how="anti", maintain_order="left")
+
+
+def list_queries(rows: pl.DataFrame, relevant: pl.DataFrame, min_relevance: int) -> pl.DataFrame:
+    """List the distinct queries as `list_identifiers` does, relevant being those with a pair in `relevant`."""
+    queries = list_identifiers(rows, "query", min_relevance)
+    return queries.with_columns(relevant=pl.col("id").is_in(relevant["query"].implode()))
+
+
+def count_below(rows: pl.DataFrame, min_relevance: int) -> int:
+    """Count the distinct pairs of a positive grade below `min_relevance`."""
+    return distinct_pairs(rows).filter(pl.col("grade").is_between(1, min_relevance, closed="left")).height
+
+
+def count_lost_queries(rows: pl.DataFrame, relevant: pl.DataFrame) -> int:
+    """Count the queries that have a row of a positive grade but no pair in `relevant`."""
+    return rows.filter(pl.col("grade") >= 1)["query"].n_unique() - relevant["query"].n_unique()
+
+
+def make_id_map(documents: Columns | None, queries: Columns | None, relevant: pl.DataFrame) -> pl.DataFrame:
+    """Join the mapped documents and the mapped queries that have a relevant pair.
+
+    Returns:
+        `kind` (`document` or `query`), `source_id` and `adapted_id`, sorted by kind and source id.
+    """
+    frames = [pl.DataFrame(schema={"kind": pl.String, "source_id": pl.String, "adapted_id": pl.String})]
+    if documents is not None:
+        frames.append(pl.DataFrame(documents).select(pl.lit("document").alias("kind"), "source_id", "adapted_id"))
+    if queries is not None:
+        mapped = pl.DataFrame(queries).select(pl.lit("query").alias("kind"), "source_id", "adapted_id")
+        frames.append(mapped.filter(pl.col("source_id").is_in(relevant["query"].implode())))
+    return pl.concat(frames)

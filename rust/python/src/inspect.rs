@@ -10,8 +10,10 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use groundkit_core::beir::dataset;
 use groundkit_core::beir::inspect::{Checked, Judged, Role, check};
 use groundkit_core::beir::lines::Content;
+use groundkit_core::beir::mapping::adapted_id;
+use groundkit_core::beir::policy::Policy;
 use groundkit_core::beir::problem::Problems;
-use groundkit_core::beir::qrels::{Qrels, Strings};
+use groundkit_core::beir::qrels::{Accepts, Qrels, Strings};
 use groundkit_core::beir::source::Source;
 use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
@@ -99,11 +101,22 @@ impl QrelsFile {
 
 /// Read and check a qrels file, such as `qrels/test.tsv`.
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, progress=None))]
-pub fn read_qrels(py: Python<'_>, dataset: &Dataset, name: &str, progress: Option<Py<PyAny>>) -> PyResult<QrelsFile> {
+#[pyo3(signature = (dataset, name, *, any_document=false, any_query=false, progress=None))]
+pub fn read_qrels(
+    py: Python<'_>,
+    dataset: &Dataset,
+    name: &str,
+    any_document: bool,
+    any_query: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<QrelsFile> {
+    let accepts = Accepts {
+        documents: any_document,
+        queries: any_query,
+    };
     let source = run(py, |_| dataset.0.source(name))?;
     let watcher = Watcher::new(progress, [&source], || 0);
-    let (qrels, content) = run_watched(py, watcher, |interrupted| Qrels::read(&source, interrupted))?;
+    let (qrels, content) = run_watched(py, watcher, |interrupted| Qrels::read(&source, accepts, interrupted))?;
     let rows = Columns::new([
         ("line", Arc::new(UInt64Array::from(qrels.lines)) as _),
         ("query", Arc::new(string_array(qrels.queries)?) as _),
@@ -161,6 +174,24 @@ impl CheckedFile {
         self.0.records
     }
 
+    /// Documents left out for want of title and text.
+    #[getter]
+    fn dropped_count(&self) -> u64 {
+        self.0.dropped
+    }
+
+    /// The identifiers that have another name in the adapted dataset, and these names.
+    #[getter]
+    fn mapped(&self) -> PyResult<Columns> {
+        let mapped = || self.0.mapped.iter();
+        let sources = LargeStringArray::from_iter_values(mapped());
+        let names = LargeStringArray::from_iter_values(mapped().map(|id| adapted_id(id)));
+        Columns::new([
+            ("source_id", Arc::new(sources) as _),
+            ("adapted_id", Arc::new(names) as _),
+        ])
+    }
+
     #[getter]
     fn character_count(&self) -> u64 {
         self.0.characters
@@ -184,13 +215,16 @@ impl CheckedFile {
 /// Check all records of a file; `judged` is a table of distinct identifiers (`id`) and whether a row makes them
 /// relevant (`relevant`).
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, documents, judged, progress=None, threads=None))]
+#[pyo3(signature = (dataset, name, *, documents, judged, map_ids=false, drop_empty=false, progress=None, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn check_records(
     py: Python<'_>,
     dataset: &Dataset,
     name: &str,
     documents: bool,
     judged: &Bound<'_, PyAny>,
+    map_ids: bool,
+    drop_empty: bool,
     progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<CheckedFile> {
@@ -211,11 +245,12 @@ pub fn check_records(
         }
     }
     let judged = Judged::new(ids);
+    let policy = Policy { map_ids, drop_empty };
     let role = if documents { Role::Documents } else { Role::Queries };
     let source = run(py, |_| dataset.0.source(name))?;
     let watcher = Watcher::new(progress, [&source], || 0);
     let checked = run_watched(py, watcher, |interrupted| {
-        check(source, role, &judged, threads::count(threads), interrupted)
+        check(source, role, &judged, policy, threads::count(threads), interrupted)
     })?;
     Ok(CheckedFile(Arc::new(checked)))
 }

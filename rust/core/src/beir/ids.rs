@@ -191,6 +191,38 @@ impl IdTable {
     }
 }
 
+impl IdTable {
+    /// Whether an identifier is there, in any ASCII case; returns it as it is spelled there.
+    #[must_use]
+    pub fn find(&self, hash: FoldedHash, id: &[u8]) -> Option<&[u8]> {
+        let slots = &self.parts[part_of(hash)].slots;
+        let mask = slots.len().checked_sub(1)?;
+        let tag = tag_of(hash);
+        let mut position = tag & mask;
+        while slots[position] != 0 {
+            if slots[position] >> OFFSET_BITS == tag as u64 {
+                let offset = usize::try_from(slots[position] & OFFSET_MASK).unwrap_or(usize::MAX);
+                let (first, _) = split(&self.arena[offset..]);
+                if first.eq_ignore_ascii_case(id) {
+                    return Some(first);
+                }
+            }
+            position = (position + 1) & mask;
+        }
+        None
+    }
+
+    /// All identifiers, in the order in which they came in.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        let mut rest = &self.arena[1..];
+        std::iter::from_fn(move || {
+            let (id, after) = (!rest.is_empty()).then(|| split(rest))?;
+            rest = after;
+            Some(id)
+        })
+    }
+}
+
 impl Part {
     #[cold]
     fn grow(&mut self) {

@@ -10,6 +10,8 @@ use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe
 use super::ids::{self, FoldedHash, Hashing, IdTable, Insertion};
 use super::lanes::{Job, Lanes, Level};
 use super::lines::{Content, Region, read};
+use super::mapping::{adapted_id, looks_adapted};
+use super::policy::{Naming, Policy};
 use super::problem::{Kind, Problems};
 use super::record::{self, Field, Record};
 use super::source::Source;
@@ -113,8 +115,16 @@ pub struct Checked {
     pub role: Role,
     /// Size and hash of what it holds.
     pub content: Content,
-    /// Records with an identifier.
+    /// Records with an identifier that are kept.
     pub records: u64,
+    /// Documents left out for want of title and text.
+    pub dropped: u64,
+    /// What was asked for.
+    pub policy: Policy,
+    /// The names of identifiers in the adapted dataset.
+    pub naming: Naming,
+    /// The identifiers that have another name, sorted by code point.
+    pub mapped: Vec<Box<str>>,
     /// Characters of all texts as they are written.
     pub characters: u64,
     /// The first record of each judged identifier, in the order of [`Judged`].
@@ -129,6 +139,11 @@ pub struct Checked {
 struct Found {
     lines: u64,
     records: u64,
+    /// Identifiers of the documents left out, and how many they are.
+    dropped: Vec<Box<str>>,
+    dropped_count: u64,
+    /// Whether an identifier could be the name that another one gets.
+    looks_adapted: bool,
     characters: u64,
     /// Hash and line of each identifier; the identifiers themselves stand in `arena`.
     hashes: Vec<FoldedHash>,
@@ -140,6 +155,7 @@ struct Found {
 
 struct Examine<'a> {
     role: Role,
+    policy: Policy,
     judged: &'a Judged,
     region: Region<'a>,
 }
@@ -188,10 +204,14 @@ impl Examine<'_> {
         let id = id.as_ref();
         let hash = self.judged.hashing.fold(id);
         let judged = self.judged.position(hash, id);
+        let is_relevant = judged.is_some_and(|position| self.judged.relevant[position as usize]);
+        let mut is_dropped = false;
         let subject = || (String::from_utf8_lossy(id).into_owned(), None);
         match self.role {
             Role::Documents => {
-                if let Err(broken) = check_document_id(id) {
+                if self.policy.map_ids {
+                    found.looks_adapted |= looks_adapted(id);
+                } else if let Err(broken) = check_document_id(id) {
                     let kind = match broken {
                         Inadmissible::Unsafe => Kind::UnsafeDocumentId,
                         Inadmissible::TooLong => Kind::LongDocumentId,
@@ -209,15 +229,20 @@ impl Examine<'_> {
                 let characters = record.document_characters();
                 place.is_empty = characters == 0;
                 if place.is_empty && is_text {
-                    found.problems.add(Kind::EmptyDocument, line, subject);
+                    if self.policy.drop_empty && !is_relevant {
+                        is_dropped = true;
+                    } else {
+                        found.problems.add(Kind::EmptyDocument, line, subject);
+                    }
                 }
                 found.characters += characters as u64;
             }
             Role::Queries => {
-                if !is_safe(id) {
+                if self.policy.map_ids {
+                    found.looks_adapted |= looks_adapted(id);
+                } else if !is_safe(id) {
                     found.problems.add(Kind::UnsafeQueryId, line, subject);
-                } else if judged.is_some_and(|position| self.judged.relevant[position as usize]) && !is_judgment_id(id)
-                {
+                } else if is_relevant && !is_judgment_id(id) {
                     found.problems.add(Kind::InadmissibleQueryId, line, subject);
                 }
                 match record.text.text().filter(|text| !text.is_empty()) {
@@ -233,7 +258,14 @@ impl Examine<'_> {
                 }
             }
         }
-        found.records += 1;
+        if is_dropped {
+            found.dropped_count += 1;
+            if self.policy.map_ids {
+                found.dropped.push(String::from_utf8_lossy(id).into());
+            }
+        } else {
+            found.records += 1;
+        }
         found.hashes.push(hash);
         // A region is a block or a line, so that it has no more lines than a block has bytes.
         found.id_lines.push(u32::try_from(line).unwrap_or(u32::MAX));
@@ -250,6 +282,8 @@ struct Sum {
     found: Found,
     table: IdTable,
     places: Vec<Option<Place>>,
+    naming: Naming,
+    map_ids: bool,
 }
 
 impl Sum {
@@ -257,6 +291,9 @@ impl Sum {
         let lines_before = self.found.lines;
         self.found.lines += more.lines;
         self.found.records += more.records;
+        self.found.dropped.extend(more.dropped);
+        self.found.dropped_count += more.dropped_count;
+        self.found.looks_adapted |= more.looks_adapted;
         self.found.characters += more.characters;
         self.found.problems.append(more.problems, lines_before);
         for (position, place) in more.judged {
@@ -271,6 +308,13 @@ impl Sum {
                 (Insertion::New, _) | (Insertion::Collision(_), Role::Queries) => return,
                 (Insertion::Duplicate, Role::Documents) => (Kind::DuplicateDocumentId, id),
                 (Insertion::Duplicate, Role::Queries) => (Kind::DuplicateQueryId, id),
+                (Insertion::Collision(first), Role::Documents) if self.map_ids => {
+                    // Both get another name; where they are not admissible, they have one already.
+                    for id in [id, first] {
+                        self.naming.add_colliding(&String::from_utf8_lossy(id));
+                    }
+                    return;
+                }
                 (Insertion::Collision(first), Role::Documents) => (Kind::CollidingDocumentIds, first),
             };
             let text = |id: &[u8]| String::from_utf8_lossy(id).into_owned();
@@ -278,6 +322,38 @@ impl Sum {
             // The line of the first one is looked up at the end.
             problems.add(kind, line, || (text(id), Some((text(first), 0))));
         });
+    }
+}
+
+impl Sum {
+    /// List the identifiers that get another name, those too that are spelled like a name that one of them gets.
+    fn list_mapped(&mut self, hashing: &Hashing) -> Vec<Box<str>> {
+        let text = |id: &[u8]| Box::<str>::from(String::from_utf8_lossy(id));
+        if self.found.looks_adapted {
+            let mut named: Vec<_> = self
+                .table
+                .iter()
+                .map(text)
+                .filter(|id| self.naming.is_mapped(id))
+                .collect();
+            while let Some(id) = named.pop() {
+                let name = adapted_id(&id);
+                if let Some(other) = self.table.find(hashing.fold(name.as_bytes()), name.as_bytes())
+                    && self.naming.add_colliding(&String::from_utf8_lossy(other))
+                {
+                    named.push(text(other));
+                }
+            }
+        }
+        let dropped: HashSet<&str> = self.found.dropped.iter().map(AsRef::as_ref).collect();
+        let mut mapped: Vec<Box<str>> = Vec::new();
+        for id in self.table.iter().map(String::from_utf8_lossy) {
+            if self.naming.is_mapped(&id) && !dropped.contains(id.as_ref()) {
+                mapped.push(id.into());
+            }
+        }
+        mapped.sort_unstable();
+        mapped
     }
 }
 
@@ -289,6 +365,7 @@ pub fn check(
     source: Source,
     role: Role,
     judged: &Judged,
+    policy: Policy,
     threads: usize,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Checked, Error> {
@@ -298,13 +375,27 @@ pub fn check(
         found: Found::default(),
         table: IdTable::default(),
         places: vec![None; judged.len()],
+        naming: Naming::new(role, policy.map_ids),
+        map_ids: policy.map_ids,
     };
-    let parse = |region: Region<'_>| level.dispatch(Examine { role, judged, region });
+    let parse = |region: Region<'_>| {
+        level.dispatch(Examine {
+            role,
+            policy,
+            judged,
+            region,
+        })
+    };
     let mut merge = |found| {
         sum.add(found);
         Ok(())
     };
     let content = read(&source, threads, &parse, &mut merge, interrupted)?;
+    let mapped = if policy.map_ids {
+        sum.list_mapped(&judged.hashing)
+    } else {
+        Vec::new()
+    };
     let mut problems = sum.found.problems;
     let firsts: HashSet<String> = problems
         .kept()
@@ -325,6 +416,10 @@ pub fn check(
         role,
         content,
         records: sum.found.records,
+        dropped: sum.found.dropped_count,
+        policy,
+        naming: sum.naming,
+        mapped,
         characters: sum.found.characters,
         places: sum.places,
         problems,
@@ -460,7 +555,10 @@ mod tests {
         std::fs::write(directory.path().join("f.jsonl"), content).unwrap();
         let source = Source::open(directory.path(), "f.jsonl").unwrap();
         let judged = Judged::new(judged.iter().map(|&(id, relevant)| (id.as_bytes(), relevant)));
-        (check(source, role, &judged, threads, &mut || false).unwrap(), directory)
+        (
+            check(source, role, &judged, Policy::default(), threads, &mut || false).unwrap(),
+            directory,
+        )
     }
 
     fn messages(content: &str, role: Role) -> Vec<String> {

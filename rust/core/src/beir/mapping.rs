@@ -48,6 +48,14 @@ pub fn adapted_id(raw: &str) -> String {
     name
 }
 
+/// Tell whether an identifier could be the name of another one, in any case.
+#[must_use]
+pub fn looks_adapted(id: &[u8]) -> bool {
+    id.rsplit(|&byte| byte == b'-').next().is_some_and(|hash| {
+        hash.len() == 2 * HASH_BYTES && hash.len() < id.len() && hash.iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +81,7 @@ mod tests {
         fn every_name_matches_the_judgment_pattern(raw in any::<String>()) {
             let name = adapted_id(&raw);
             prop_assert!(name.len() <= SLUG_LIMIT + 1 + 2 * HASH_BYTES);
+            prop_assert!(looks_adapted(name.as_bytes()));
             for part in name.split('-') {
                 prop_assert!(!part.is_empty());
                 prop_assert!(part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));

@@ -10,6 +10,7 @@ pub mod judgments;
 pub mod lanes;
 pub mod lines;
 pub mod mapping;
+pub mod policy;
 pub mod problem;
 pub mod publish;
 pub mod qrels;

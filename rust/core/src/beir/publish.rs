@@ -26,6 +26,14 @@ pub const CORPUS: &str = "corpus";
 /// See [`CORPUS`].
 pub const JUDGMENTS: &str = "judgments.jsonl";
 
+/// The names of mapped identifiers.
+pub const ID_MAP: &str = "id-map.parquet";
+/// What the dataset was made of.
+pub const PROVENANCE: &str = "adaptation.json";
+
+/// The files that a run replaces, or removes where it writes none: they tell about another corpus.
+const FILES: [&str; 3] = [JUDGMENTS, ID_MAP, PROVENANCE];
+
 const STAGING_SUFFIX: &str = ".groundkit-staging";
 const JOURNAL: &str = "journal";
 const JOURNAL_START: &str = "groundkit staging 1\n";
@@ -202,16 +210,19 @@ impl Output {
             }
             _ => {}
         }
-        match stat_of(JUDGMENTS)? {
-            Some(stat) if kind(&stat) == FileType::Symlink => obstacles.push(format!(
-                "output judgments path {} is a symbolic link; remove it",
-                quoted(JUDGMENTS)
-            )),
-            Some(stat) if kind(&stat) != FileType::RegularFile => obstacles.push(format!(
-                "output judgments path {} is not a regular file; remove it",
-                quoted(JUDGMENTS)
-            )),
-            _ => {}
+        for name in FILES {
+            let what = name.split('.').next().unwrap_or(name);
+            match stat_of(name)? {
+                Some(stat) if kind(&stat) == FileType::Symlink => obstacles.push(format!(
+                    "output {what} path {} is a symbolic link; remove it",
+                    quoted(name)
+                )),
+                Some(stat) if kind(&stat) != FileType::RegularFile => obstacles.push(format!(
+                    "output {what} path {} is not a regular file; remove it",
+                    quoted(name)
+                )),
+                _ => {}
+            }
         }
         Ok(obstacles)
     }
@@ -547,12 +558,12 @@ impl Staging {
         &self.new
     }
 
-    /// Make a directory in the one to fill.
+    /// Make a directory in the one to fill, or in one made by this.
     ///
     /// # Errors
     /// [`Error::Output`] when the file system refuses.
-    pub fn make_directory(&self, name: &str) -> Result<OwnedFd, Error> {
-        make_directory(&self.new, name, 0o777).map_err(|error| self.failure("create", name, error))
+    pub fn make_directory(&self, within: &OwnedFd, name: &str) -> Result<OwnedFd, Error> {
+        make_directory(within, name, 0o777).map_err(|error| self.failure("create", name, error))
     }
 
     /// The error that says what could not be done with `name` of the output.
@@ -613,8 +624,8 @@ impl Staging {
 
     fn move_in(&self, output: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
         write_journal(&self.directory, parts)?;
-        // Old judgments go first, so that they never stand beside a new corpus.
-        for (_, _, name) in parts.iter().rev().filter(|(_, _, name)| name != CORPUS) {
+        // Old files go first, so that they never stand beside a new corpus.
+        for name in FILES {
             match status(output, name)? {
                 None => {}
                 Some(stat) if kind(&stat) == FileType::RegularFile => {

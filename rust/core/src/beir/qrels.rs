@@ -48,8 +48,19 @@ pub struct Qrels {
     pub grades: Vec<i64>,
     /// What is wrong.
     pub problems: Problems,
+    /// Whether identifiers outside the safe class are taken.
+    accepts: Accepts,
     seen_lines: u64,
     seen_header: bool,
+}
+
+/// Which identifiers outside the safe class are taken, since they get another name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepts {
+    /// Document ids.
+    pub documents: bool,
+    /// Query ids.
+    pub queries: bool,
 }
 
 impl Qrels {
@@ -57,8 +68,15 @@ impl Qrels {
     ///
     /// # Errors
     /// As [`read`].
-    pub fn read(source: &Source, interrupted: &mut dyn FnMut() -> bool) -> Result<(Self, Content), Error> {
-        let mut qrels = Self::default();
+    pub fn read(
+        source: &Source,
+        accepts: Accepts,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(Self, Content), Error> {
+        let mut qrels = Self {
+            accepts,
+            ..Self::default()
+        };
         // Rows depend on the header before them, so that they are taken in order; these files are small.
         let copy = |region: Region<'_>| region.bytes.to_vec();
         let mut add = |lines: Vec<u8>| {
@@ -107,11 +125,12 @@ impl Qrels {
             });
             return;
         };
-        if !is_safe(query.as_bytes()) {
+        let is_taken = |id: &str, accepts_any: bool| is_safe(id.as_bytes()) || (accepts_any && !id.is_empty());
+        if !is_taken(query, self.accepts.queries) {
             self.problems
                 .add(Kind::UnsafeQueryId, line, || (query.to_owned(), None));
         }
-        if !is_safe(document.as_bytes()) {
+        if !is_taken(document, self.accepts.documents) {
             self.problems
                 .add(Kind::UnsafeDocumentId, line, || (document.to_owned(), None));
         }
@@ -144,7 +163,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("test.tsv"), content).unwrap();
         let source = Source::open(directory.path(), "test.tsv").unwrap();
-        Qrels::read(&source, &mut || false).unwrap().0
+        Qrels::read(&source, Accepts::default(), &mut || false).unwrap().0
     }
 
     fn problems(content: &str) -> Vec<(Kind, u64)> {

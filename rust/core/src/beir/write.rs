@@ -1,5 +1,6 @@
 //! Writing the documents and the judgments into a staging directory.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,8 +24,22 @@ use crate::error::Error;
 pub struct Pair<'a> {
     /// Identifier of the query.
     pub query: &'a str,
+    /// Its name in the judgments.
+    pub query_name: &'a str,
     /// Identifier of the document.
     pub document: &'a str,
+    /// Its name in the corpus.
+    pub document_name: &'a str,
+}
+
+/// Where documents stand below `corpus`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// All in one directory.
+    #[default]
+    Flat,
+    /// In 256 directories, by the first byte of the BLAKE3 hash of the name.
+    Sharded,
 }
 
 /// A checked dataset, and how it is written.
@@ -34,8 +49,12 @@ pub struct Adaptation<'a> {
     pub corpus: &'a Checked,
     /// The queries.
     pub queries: &'a Checked,
-    /// The relevant pairs, each once, sorted by query and then document by code point.
+    /// The relevant pairs, each once, sorted by the names of query and then document by code point.
     pub pairs: &'a [Pair<'a>],
+    /// Where documents stand.
+    pub layout: Layout,
+    /// Further files, by their names.
+    pub others: &'a [(&'a str, &'a [u8])],
     /// Most threads to use.
     pub threads: usize,
     /// Whether everything is on the disk before it appears.
@@ -55,7 +74,7 @@ impl Adaptation<'_> {
     /// [`Error::Unreadable`] and [`Error::Interrupted`]. The output is then as it was.
     pub fn publish(&self, output: Output, interrupted: &mut dyn FnMut() -> bool) -> Result<(), Error> {
         let staging = output.stage()?;
-        let corpus = staging.make_directory(CORPUS)?;
+        let corpus = Directories::make(&staging, self.layout)?;
         let mut written = Written::default();
         written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
         self.write_documents(&staging, &corpus, &written, interrupted)?;
@@ -65,13 +84,15 @@ impl Adaptation<'_> {
         if interrupted() {
             return Err(Error::Interrupted);
         }
-        staging.publish(&[], self.durable)
+        self.write_others(&staging)?;
+        let names: Vec<&str> = self.others.iter().map(|&(name, _)| name).collect();
+        staging.publish(&names, self.durable)
     }
 
     fn write_documents(
         &self,
         staging: &Staging,
-        corpus: &OwnedFd,
+        corpus: &Directories,
         written: &Written<'_>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
@@ -79,13 +100,25 @@ impl Adaptation<'_> {
             if let Some(entry) = written.get(document.id.as_ref()) {
                 let _ = entry.set((document.text.len(), blake3::hash(document.text.as_bytes())));
             }
-            with_file_name(&document.id, |name| {
-                create(corpus, name, OFlags::WRONLY)
+            if document.text.is_empty() && self.corpus.policy.drop_empty {
+                return Ok(());
+            }
+            with_file_name(&self.corpus.naming.name(&document.id), |name| {
+                create(corpus.of(name), name, OFlags::WRONLY)
                     .and_then(|file| write_all(&file, document.text.as_bytes()))
                     .map_err(|error| staging.failure("write document", &format!("{CORPUS}/{name}"), error))
             })
         };
         self.corpus.for_each_document(self.threads, &write, interrupted)
+    }
+
+    fn write_others(&self, staging: &Staging) -> Result<(), Error> {
+        for (name, content) in self.others {
+            create(staging.new_output(), name, OFlags::WRONLY)
+                .and_then(|file| write_all(&file, content))
+                .map_err(|error| staging.failure("write", name, error))?;
+        }
+        Ok(())
     }
 
     /// Keep the texts of the judged queries in a file without a name.
@@ -116,7 +149,7 @@ impl Adaptation<'_> {
     fn write_judgments(
         &self,
         staging: &Staging,
-        corpus: &OwnedFd,
+        corpus: &Directories,
         written: &Written<'_>,
         texts: &Spool<'_>,
         interrupted: &mut dyn FnMut() -> bool,
@@ -136,14 +169,14 @@ impl Adaptation<'_> {
             if !is_known {
                 return Err(self.queries.source.changed("content"));
             }
-            judgments::start(&mut file, row[0].query, &query).map_err(failure)?;
+            judgments::start(&mut file, row[0].query_name, &query).map_err(failure)?;
             for (number, pair) in row.iter().enumerate() {
                 let fingerprint = written.get(pair.document).and_then(OnceLock::get);
                 let (length, hash) = *fingerprint.ok_or_else(|| self.corpus.source.changed("content"))?;
-                with_file_name(pair.document, |name| {
-                    read_back(corpus, name, &mut quote, length, hash)
+                with_file_name(pair.document_name, |name| {
+                    read_back(corpus.of(name), name, &mut quote, length, hash)
                         .map_err(|error| staging.failure("read back document", &format!("{CORPUS}/{name}"), error))?;
-                    judgments::gold(&mut file, number == 0, name, &quote).map_err(failure)
+                    judgments::gold(&mut file, number == 0, &corpus.path(name), &quote).map_err(failure)
                 })?;
             }
             judgments::end(&mut file).map_err(failure)?;
@@ -169,6 +202,38 @@ impl Spool<'_> {
         self.file.read_exact_at(&mut bytes, offset)?;
         *text = String::from_utf8(bytes).map_err(std::io::Error::other)?;
         Ok(true)
+    }
+}
+
+/// The directories that documents are written to.
+struct Directories(Vec<OwnedFd>);
+
+impl Directories {
+    fn make(staging: &Staging, layout: Layout) -> Result<Self, Error> {
+        let corpus = staging.make_directory(staging.new_output(), CORPUS)?;
+        Ok(Self(match layout {
+            Layout::Flat => vec![corpus],
+            Layout::Sharded => (0..=u8::MAX)
+                .map(|shard| staging.make_directory(&corpus, &format!("{shard:02x}")))
+                .collect::<Result<_, _>>()?,
+        }))
+    }
+
+    /// The shard of a file, `None` where all stand in one directory.
+    fn shard(&self, name: &str) -> Option<u8> {
+        let id = name.strip_suffix(DOCUMENT_SUFFIX).unwrap_or(name);
+        (self.0.len() > 1).then(|| blake3::hash(id.as_bytes()).as_bytes()[0])
+    }
+
+    /// The directory of a file.
+    fn of(&self, name: &str) -> &OwnedFd {
+        &self.0[usize::from(self.shard(name).unwrap_or(0))]
+    }
+
+    /// The path of a file below `corpus`.
+    fn path<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        self.shard(name)
+            .map_or(Cow::Borrowed(name), |shard| Cow::Owned(format!("{shard:02x}/{name}")))
     }
 }
 
@@ -198,9 +263,15 @@ fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
 }
 
 /// Read a document that was written, and prove that nobody wrote to it since.
-fn read_back(corpus: &OwnedFd, name: &str, text: &mut String, length: usize, hash: blake3::Hash) -> Result<(), Errno> {
+fn read_back(
+    directory: &OwnedFd,
+    name: &str,
+    text: &mut String,
+    length: usize,
+    hash: blake3::Hash,
+) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(corpus, name, flags, Mode::empty())?);
+    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty())?);
     text.clear();
     text.reserve(length + 1);
     let read = file.take(length as u64 + 1).read_to_string(text);
@@ -216,6 +287,7 @@ fn read_back(corpus: &OwnedFd, name: &str, text: &mut String, length: usize, has
 mod tests {
     use super::*;
     use crate::beir::inspect::{Judged, Role, check};
+    use crate::beir::policy::Policy;
     use crate::beir::source::Source;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -237,7 +309,15 @@ mod tests {
         fs::write(directory.path().join("queries.jsonl"), QUERIES).unwrap();
         let checked = |name, role, id: &str| {
             let source = Source::open(directory.path(), name).unwrap();
-            check(source, role, &Judged::new([(id.as_bytes(), true)]), 1, &mut || false).unwrap()
+            check(
+                source,
+                role,
+                &Judged::new([(id.as_bytes(), true)]),
+                Policy::default(),
+                1,
+                &mut || false,
+            )
+            .unwrap()
         };
         let (corpus, queries) = (
             checked("corpus.jsonl", Role::Documents, "d1"),
@@ -253,13 +333,17 @@ mod tests {
     fn publish(dataset: &Dataset, output: &Path) -> Result<(), Error> {
         let pairs = [Pair {
             query: "q1",
+            query_name: "q1",
             document: "d1",
+            document_name: "d1",
         }];
         let Dataset { corpus, queries, .. } = dataset;
         let adaptation = Adaptation {
             corpus,
             queries,
             pairs: &pairs,
+            layout: Layout::Flat,
+            others: &[],
             threads: 2,
             durable: false,
         };
