@@ -6,7 +6,7 @@ DEPENDENCIES := $(VENV)/.dependencies
 NATIVE := $(VENV)/.native
 RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock \( -name target -o -path rust/fuzz \) -prune -o -type f -print)
 
-.PHONY: setup build test test-rust test-python types demo bench fuzz format lint clean
+.PHONY: setup build test test-rust test-python test-slow types demo bench fuzz format lint clean
 
 setup: $(NATIVE)
 build: $(NATIVE)
@@ -32,6 +32,10 @@ types: $(NATIVE)
 
 test-python: $(NATIVE)
 	$(VENV_PYTHON) -m pytest
+
+# The error rates that docs/sweeps.md claims; some minutes.
+test-slow: $(NATIVE)
+	$(VENV_PYTHON) -m pytest -m slow
 
 # DATA=a/beir/folder instead of the small dataset, OUT=where/to/keep/the/adapted/dataset, SPLIT=dev. The shell reads
 # them from the environment, so that they may hold spaces.

@@ -1,5 +1,6 @@
 """The algorithms of the package in plain Python: slow, short, and what every fast path is compared with."""
 
+import hashlib
 import json
 import math
 import random
@@ -150,3 +151,22 @@ def max_t(
         (level, effect - critical * error, effect + critical * error)
         for level, effect, error in zip(levels, effects, errors, strict=True)
     ]
+
+
+def average(
+    deltas: Mapping[str, Sequence[float]], *, resamples: int, confidence_level: float, seed: int
+) -> tuple[float, float, float, float]:
+    """Return effect, interval and level of an average over datasets of deltas in query order."""
+    totals = [0.0] * resamples
+    for dataset, values in deltas.items():
+        digest = hashlib.sha256(f"{seed} {dataset}".encode()).digest()
+        generator = random.Random(int.from_bytes(digest, "little"))
+        count = len(values)
+        for number in range(resamples):
+            totals[number] += math.fsum(values[generator.randrange(count)] for _ in range(count)) / count
+    means = sorted(total / len(deltas) for total in totals)
+    alpha = (1.0 - confidence_level) / 2.0
+    tail = min(sum(mean <= 0.0 for mean in means), sum(mean >= 0.0 for mean in means))
+    effect = math.fsum(math.fsum(values) / len(values) for values in deltas.values()) / len(deltas)
+    level = min(1.0, 2.0 * (tail + 1) / (resamples + 1))
+    return effect, quantile(means, alpha), quantile(means, 1.0 - alpha), level

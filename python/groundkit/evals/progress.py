@@ -47,6 +47,23 @@ class BeirProgress(BaseModel):
     documents_total: int | None
 
 
+class SweepProgress(BaseModel):
+    """How far a sweep is; there is one event when it begins and one after each set of queries.
+
+    Attributes:
+        dataset: Dataset of the set of queries that is finished; `None` at the beginning.
+        sets_done: Sets of queries that are finished.
+        sets_total: Sets of queries in all: one a dataset, unless systems or metrics have different queries.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str | None
+    sets_done: int
+    sets_total: int
+
+
+SweepProgressOption: TypeAlias = bool | Callable[[SweepProgress], object] | None
 ProgressOption: TypeAlias = bool | Callable[[BeirProgress], object] | None
 
 
@@ -87,7 +104,30 @@ def _make_events(callback: Callable[[BeirProgress], object], phase: Phase, docum
     return watch
 
 
-def _open_bar() -> "Progress":
+@contextmanager
+def open_sweep_progress(progress: SweepProgressOption) -> Iterator[Callable[[SweepProgress], object]]:
+    """Open the bar of a sweep, or hand on the callable, until the sweep ends in whichever way.
+
+    Args:
+        progress: `True` for a bar on a terminal or in a notebook, a callable for events, else nothing.
+
+    Yields:
+        What to call with every event.
+
+    Raises:
+        EvalError: `progress` is `True` and rich, which draws the bar, is not installed.
+    """
+    if callable(progress):
+        yield progress
+    elif progress:
+        with _open_bar(counts=True) as bar:
+            task = bar.add_task("Comparing systems", total=None)
+            yield lambda event: bar.update(task, completed=event.sets_done, total=event.sets_total)
+    else:
+        yield lambda _event: None
+
+
+def _open_bar(*, counts: bool = False) -> "Progress":
     try:
         from rich import progress as columns  # noqa: PLC0415 - only who asks for a bar needs it
         from rich.console import Console  # noqa: PLC0415
@@ -97,12 +137,14 @@ def _open_bar() -> "Progress":
             "install groundkit[progress], or pass a callable"
         ) from error
     console = Console(stderr=True)
+    measured: list[columns.ProgressColumn] = [columns.MofNCompleteColumn()]
+    if not counts:
+        documents = columns.TextColumn("{task.fields[documents]}")
+        measured = [columns.DownloadColumn(), columns.TransferSpeedColumn(), documents]
     return columns.Progress(
         columns.TextColumn("{task.description}"),
         columns.BarColumn(),
-        columns.DownloadColumn(),
-        columns.TransferSpeedColumn(),
-        columns.TextColumn("{task.fields[documents]}"),
+        *measured,
         columns.TimeRemainingColumn(),
         console=console,
         # Files and pipes get nothing, not even the last state.

@@ -5,26 +5,47 @@ Every comparison over the same queries shares one stream of resamples, so that a
 each row has a sign-flip test, a paired t-test and levels adjusted for the size of its family.
 """
 
+import functools
+import hashlib
 import itertools
 import math
 import operator
+import os
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import Any, Literal, NamedTuple, SupportsIndex, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from groundkit import _native
 from groundkit.errors import EvalError
+from groundkit.evals.blocks import Block, Compared, Comparison, run_blocks
 from groundkit.evals.multiplicity import benjamini_hochberg, holm
+from groundkit.evals.progress import SweepProgressOption, open_sweep_progress
+from groundkit.evals.rendering import Verdict, draw_forest, group_of_best, render_latex, render_markdown, render_rich
 from groundkit.evals.schema import EvalReport
 from groundkit.evals.scores import ScoreTable, read_scores, report_baseline
 from groundkit.evals.significance import require_resamples, shown
 
-__all__ = ["Family", "Missing", "SweepResult", "SweepRow", "SweepWarning", "Test", "compare_systems"]
+if TYPE_CHECKING:
+    import polars as pl
+    import rich.table
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "AverageRow",
+    "Family",
+    "Missing",
+    "SweepResult",
+    "SweepRow",
+    "SweepWarning",
+    "Test",
+    "Verdict",
+    "compare_systems",
+]
 
 Missing = Literal["refuse", "zero", "intersect"]
 Family = Literal["dataset", "metric", "all"]
@@ -143,6 +164,55 @@ class SweepRow(BaseModel):
     notes: tuple[str, ...] = ()
 
 
+class AverageRow(BaseModel):
+    """One comparison of averages over datasets, in which every dataset counts the same.
+
+    Each dataset is resampled on its own (stratified bootstrap): the interval says what other queries for the same
+    datasets could have given, not what other datasets could.
+
+    Attributes:
+        datasets: The datasets.
+        baseline: System that is compared with.
+        candidate: System that is compared.
+        metric: The metric.
+        query_count: Number of paired queries of all datasets.
+        resamples: Number of bootstrap resamples, B.
+        seed: Seed from which each dataset's own is derived.
+        confidence_level: Nominal coverage of the interval.
+        effect: Average over the datasets of the mean of candidate minus baseline.
+        confidence_interval_low: Lower end of the percentile interval.
+        confidence_interval_high: Upper end of the percentile interval.
+        p_value_two_sided: Achieved significance level of the bootstrap.
+        significant: Whether the interval excludes zero.
+        p_value_standard_error: Monte Carlo standard error of ``p_value_two_sided``.
+        baseline_mean: Average over the datasets of the baseline's means.
+        candidate_mean: Average over the datasets of the candidate's means.
+        p_value_holm: Holm's adjusted ``p_value_two_sided``, over all averages of the sweep.
+        p_value_benjamini_hochberg: Benjamini and Hochberg's, likewise.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    datasets: tuple[str, ...]
+    baseline: str
+    candidate: str
+    metric: str
+    query_count: int = Field(gt=0)
+    resamples: int = Field(gt=0)
+    seed: int
+    confidence_level: float = Field(gt=0.0, lt=1.0)
+    effect: float
+    confidence_interval_low: float
+    confidence_interval_high: float
+    p_value_two_sided: float = Field(gt=0.0, le=1.0)
+    significant: bool
+    p_value_standard_error: float
+    baseline_mean: float
+    candidate_mean: float
+    p_value_holm: float
+    p_value_benjamini_hochberg: float
+
+
 class SweepResult(BaseModel):
     """The comparisons of a sweep, with what they were made of.
 
@@ -152,6 +222,8 @@ class SweepResult(BaseModel):
         family: What makes a family of comparisons.
         missing: What was done about queries that a system lacks.
         adjusted_test: The test whose p-values Holm's and Benjamini and Hochberg's methods adjusted.
+        averages: Averages over the datasets, where there are several and they were asked for: one row for each pair of
+            systems and each metric that all datasets have.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -161,33 +233,113 @@ class SweepResult(BaseModel):
     family: Family
     missing: Missing
     adjusted_test: AdjustedTest
+    averages: tuple[AverageRow, ...] = ()
 
+    def to_polars(self) -> "pl.DataFrame":
+        """Return the rows as a polars frame, one column a field; the notes as a list of strings."""
+        import polars as pl  # noqa: PLC0415 - half a second of import that a sweep does not need
 
-class _Comparison(NamedTuple):
-    """What is known of a row before anything is computed."""
+        kinds = {int: pl.Int64(), float: pl.Float64(), str: pl.String(), bool: pl.Boolean()}
+        schema: dict[str, pl.DataType] = {}
+        for name, info in SweepRow.model_fields.items():
+            kind = next((kind for kind in (get_args(info.annotation) or (info.annotation,)) if kind in kinds), None)
+            schema[name] = kinds[kind] if kind is not None else pl.List(pl.String())
+        schema["notes"] = pl.List(pl.String())
+        # A seed may have any size.
+        schema["seed"] = pl.String()
+        rows = [row.model_dump() | {"seed": str(row.seed)} for row in self.rows]
+        return pl.DataFrame(rows, schema=schema)
 
-    dataset: str
-    metric: str
-    baseline: str
-    candidate: str
-    baseline_missing: int
-    candidate_missing: int
-    family: str
+    def to_markdown(self, *, by: Verdict = "holm", digits: int = 3) -> str:
+        """Return a Markdown table: systems by metrics, the best in bold, differences marked, with a legend.
 
+        Args:
+            by: What decides that two systems differ.
+            digits: Digits behind the point.
 
-class _Block(NamedTuple):
-    """Comparisons over one set of queries of one dataset: all that a worker needs."""
+        Returns:
+            The table and its legend.
 
-    query_count: int
-    scores: "array[float]"
-    pairs: list[tuple[int, int, int]]
-    family_levels: list[float]
-    family_shares: list[int]
-    comparisons: list[_Comparison]
+        Raises:
+            EvalError: The sweep did not run the test that ``by`` names.
+        """
+        return render_markdown(self, by=by, digits=digits)
 
+    def to_latex(self, *, by: Verdict = "holm", digits: int = 3) -> str:
+        """Return the same as a LaTeX table, for the package booktabs.
 
-_Compared = tuple["list[_native.Row]", list[float]]
-"""Rows of a block as the kernel gives them, and the mean of each row of scores."""
+        Args:
+            by: As for `to_markdown`.
+            digits: As for `to_markdown`.
+
+        Returns:
+            A table environment with the legend as its caption.
+
+        Raises:
+            EvalError: As for `to_markdown`.
+        """
+        return render_latex(self, by=by, digits=digits)
+
+    def __rich__(self) -> "rich.table.Table":
+        """Let `rich.print` show the table."""
+        return render_rich(self)
+
+    def group_of_best(self, metric: str, *, dataset: str | None = None, by: Verdict = "max_t") -> tuple[str, ...]:
+        """Return the best system of a metric and all those that are not separable from it.
+
+        The system with the highest mean is picked by looking, so its comparisons must be adjusted for all that were
+        made: compare all pairs.
+
+        Args:
+            metric: The metric.
+            dataset: The dataset, where there are several.
+            by: What decides that two systems differ.
+
+        Returns:
+            The systems, by their mean, best first.
+
+        Raises:
+            EvalError: The best system was not compared with all others, or there is no such metric or dataset.
+        """
+        return group_of_best(self, metric=metric, dataset=dataset, by=by)
+
+    def plot(
+        self,
+        path: "str | os.PathLike[str] | None" = None,
+        *,
+        metrics: Collection[str] | None = None,
+        datasets: Collection[str] | None = None,
+        by: Verdict = "holm",
+    ) -> "Figure":
+        """Draw a forest plot: effects with their intervals, one panel a dataset and metric, one line a comparison.
+
+        Args:
+            path: Where to save it; the suffix says as what (``.svg``, ``.png``, ``.pdf``).
+            metrics: Metrics to show; all by default.
+            datasets: Datasets to show; all by default.
+            by: What decides that two systems differ, which colours a line.
+
+        Returns:
+            The figure.
+
+        Raises:
+            EvalError: Nothing is left to plot, matplotlib is not installed (the extra ``groundkit[plot]``), or the file
+                cannot be written.
+        """
+        figure = draw_forest(
+            [
+                row
+                for row in self.rows
+                if (metrics is None or row.metric in metrics) and (datasets is None or row.dataset in datasets)
+            ],
+            by=by,
+        )
+        if path is not None:
+            try:
+                figure.savefig(path, dpi=150)
+            except (OSError, ValueError) as error:
+                raise EvalError(f"cannot write plot {os.fspath(path)!r}: {error}") from error
+        return figure
 
 
 class _Settings(NamedTuple):
@@ -208,7 +360,10 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
     missing: Missing = "refuse",
     family: Family = "dataset",
     tests: Collection[Test] = ("sign_flip", "t", "max_t"),
+    averages: bool = True,
     executor: Executor | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: SweepProgressOption = None,
     threads: int | None = None,
 ) -> SweepResult:
     """Compare systems with one or several baselines, or all with each other, in every metric on every dataset.
@@ -229,7 +384,13 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
             or ``all``.
         tests: Tests to run beside the bootstrap, which is always run. ``max_t`` costs a fifth more, ``sign_flip`` as
             much as the bootstrap, ``t`` nothing.
-        executor: Where to run the sets of queries, one a task, such as a process pool; by default here.
+        averages: Whether to compare averages over the datasets too, where there are several.
+        executor: Where to run the sets of queries, one a task: any `concurrent.futures.Executor`, such as a process
+            pool or those of dask and mpi4py; by default here. The bits are the same.
+        resume: Directory that keeps each finished set of queries, so that a sweep that was stopped goes on when called
+            again with the same arguments; made if it is absent. What other arguments left there is not read.
+        progress: `True` shows a bar on a terminal or in a notebook (the extra ``groundkit[progress]``); a callable gets
+            a `SweepProgress` at the beginning and whenever a set of queries is finished.
         threads: Most threads to use; by default the variable ``RAYON_NUM_THREADS`` or all cores, and one in a task of
             an executor.
 
@@ -267,7 +428,8 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
     systems = list(dict.fromkeys(itertools.chain.from_iterable(table.rows for table in tables)))
     baselines = _baselines(baseline, systems)
     blocks = _plan(tables, baselines, settings, missing=missing, family=family)
-    results = _run(blocks, settings, executor)
+    with open_sweep_progress(progress) as watch:
+        results = run_blocks(blocks, functools.partial(_compare_block, settings=settings), executor, resume, watch)
     rows = list(_rows(blocks, results, settings))
     constant = sum(NOTE_CONSTANT in row.notes for row in rows)
     if constant:
@@ -282,6 +444,7 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
         family=family,
         missing=missing,
         adjusted_test=_adjusted_test(settings.tests),
+        averages=tuple(_averages(blocks, rows, settings)) if averages else (),
     )
 
 
@@ -330,9 +493,9 @@ def _pairs(table: ScoreTable, baselines: list[str], *, all_pairs: bool) -> Itera
 
 def _plan(
     tables: list[ScoreTable], baselines: list[str], settings: _Settings, *, missing: Missing, family: Family
-) -> list[_Block]:
+) -> list[Block]:
     """Gather the comparisons that share their queries, dataset by dataset."""
-    planned: dict[tuple[str, tuple[str, ...]], tuple[dict[tuple[str, str], array[float]], list[_Comparison]]] = {}
+    planned: dict[tuple[str, tuple[str, ...]], tuple[dict[tuple[str, str], array[float]], list[Comparison]]] = {}
     for table in tables:
         systems = list(table.rows)
         all_pairs = baselines == systems
@@ -359,7 +522,7 @@ def _plan(
                         row = array("d", (score for place, score in enumerate(row) if place not in absent))
                     rows[table.metric, system] = row
             comparisons.append(
-                _Comparison(table.dataset, table.metric, baseline, candidate, len(lacks[0]), len(lacks[1]), named)
+                Comparison(table.dataset, table.metric, baseline, candidate, len(lacks[0]), len(lacks[1]), named)
             )
     if not planned:
         raise EvalError("a sweep requires at least two systems")
@@ -375,10 +538,10 @@ def _plan(
 def _block(
     query_ids: tuple[str, ...],
     rows: "dict[tuple[str, str], array[float]]",
-    comparisons: list[_Comparison],
+    comparisons: list[Comparison],
     shares: "Counter[str]",
     settings: _Settings,
-) -> _Block:
+) -> Block:
     places = {key: place for place, key in enumerate(rows)}
     families = list(dict.fromkeys(comparison.family for comparison in comparisons))
     scores = array("d")
@@ -386,7 +549,7 @@ def _block(
         scores.extend(row)
     # A family over several sets of queries has a share of the error in each (Bonferroni).
     levels = [1.0 - (1.0 - settings.confidence_level) / shares[name] for name in families]
-    return _Block(
+    return Block(
         query_count=len(query_ids),
         scores=scores,
         pairs=[
@@ -414,19 +577,7 @@ def _differ(table: ScoreTable, baseline: str, candidate: str) -> str:
     )
 
 
-def _run(blocks: list[_Block], settings: _Settings, executor: Executor | None) -> list[_Compared]:
-    if executor is None:
-        return [_compare_block(block, settings) for block in blocks]
-    futures = [executor.submit(_compare_block, block, settings) for block in blocks]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
-
-
-def _compare_block(block: _Block, settings: _Settings) -> _Compared:
+def _compare_block(block: Block, settings: _Settings) -> Compared:
     rows, means, failed = _native.compare_rows(
         block.scores,
         block.query_count,
@@ -447,7 +598,7 @@ def _compare_block(block: _Block, settings: _Settings) -> _Compared:
     return rows, means
 
 
-def _rows(blocks: list[_Block], results: list[_Compared], settings: _Settings) -> Iterator[SweepRow]:
+def _rows(blocks: list[Block], results: list[Compared], settings: _Settings) -> Iterator[SweepRow]:
     partial = [
         fields
         for block, result in zip(blocks, results, strict=True)
@@ -470,7 +621,7 @@ def _rows(blocks: list[_Block], results: list[_Compared], settings: _Settings) -
 
 
 def _block_fields(
-    block: _Block, rows: "list[_native.Row]", means: list[float], settings: _Settings
+    block: Block, rows: "list[_native.Row]", means: list[float], settings: _Settings
 ) -> Iterator[dict[str, Any]]:
     count = block.query_count
     shares = {
@@ -554,3 +705,79 @@ def _adjusted_test(tests: Collection[Test]) -> AdjustedTest:
     if "sign_flip" in tests:
         return "sign_flip"
     return "t" if "t" in tests else "bootstrap"
+
+
+def _averages(blocks: list[Block], rows: list[SweepRow], settings: _Settings) -> Iterator[AverageRow]:
+    datasets = tuple(dict.fromkeys(row.dataset for row in rows))
+    if len(datasets) < 2:  # noqa: PLR2004 - an average over one dataset is its own row
+        return
+    places: dict[tuple[str, str, str], dict[str, tuple[int, tuple[int, int]]]] = {}
+    for number, block in enumerate(blocks):
+        for comparison, (first, second, _) in zip(block.comparisons, block.pairs, strict=True):
+            key = (comparison.baseline, comparison.candidate, comparison.metric)
+            places.setdefault(key, {})[comparison.dataset] = (number, (first, second))
+    # Comparisons whose queries are the same in every dataset are resampled together.
+    together: dict[tuple[int, ...], list[tuple[str, str, str]]] = {}
+    for key, by_dataset in places.items():
+        if len(by_dataset) == len(datasets):
+            together.setdefault(tuple(by_dataset[dataset][0] for dataset in datasets), []).append(key)
+    found: dict[tuple[str, str, str], tuple[float, float, int, int]] = {}
+    for numbers, keys in together.items():
+        strata = [
+            (
+                blocks[number].scores,
+                blocks[number].query_count,
+                [places[key][dataset][1] for key in keys],
+                _stratum_seed(settings.seed, dataset),
+            )
+            for dataset, number in zip(datasets, numbers, strict=True)
+        ]
+        summaries, _ = _native.compare_averages(
+            strata,
+            resamples=settings.resamples,
+            confidence_level=settings.confidence_level,
+            threads=settings.threads,
+        )
+        found |= zip(keys, summaries, strict=True)
+    by_key: dict[tuple[str, str, str], list[SweepRow]] = {}
+    for row in rows:
+        by_key.setdefault((row.baseline, row.candidate, row.metric), []).append(row)
+    tails = {
+        key: (min(non_positive, non_negative) + 1) / (settings.resamples + 1)
+        for key, (_, _, non_positive, non_negative) in found.items()
+    }
+    levels = [min(1.0, 2.0 * tail) for tail in tails.values()]
+    adjusted = zip(levels, holm(levels), benjamini_hochberg(levels), strict=True)
+    for (key, tail), (level, by_holm, by_rate) in zip(tails.items(), adjusted, strict=True):
+        low, high, _, _ = found[key]
+        baseline, candidate, metric = key
+        yield AverageRow(
+            datasets=datasets,
+            baseline=baseline,
+            candidate=candidate,
+            metric=metric,
+            query_count=sum(row.query_count for row in by_key[key]),
+            resamples=settings.resamples,
+            seed=settings.seed,
+            confidence_level=settings.confidence_level,
+            effect=_average(row.effect for row in by_key[key]),
+            confidence_interval_low=low,
+            confidence_interval_high=high,
+            p_value_two_sided=level,
+            significant=low > 0.0 or high < 0.0,
+            p_value_standard_error=2.0 * _monte_carlo_error(tail, settings.resamples),
+            baseline_mean=_average(row.baseline_mean for row in by_key[key]),
+            candidate_mean=_average(row.candidate_mean for row in by_key[key]),
+            p_value_holm=by_holm,
+            p_value_benjamini_hochberg=by_rate,
+        )
+
+
+def _stratum_seed(seed: int, dataset: str) -> bytes:
+    """Return a seed of a dataset's own: with one seed for all, datasets of equal size would share their draws."""
+    return hashlib.sha256(f"{seed} {dataset}".encode(errors="surrogatepass")).digest()
+
+
+def _average(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers)

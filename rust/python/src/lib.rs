@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use crate::publish::{find_obstacles, publish};
     #[pymodule_export]
-    use crate::sweep::{compare_rows, student_quantile, student_two_sided};
+    use crate::sweep::{compare_averages, compare_rows, student_quantile, student_two_sided};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

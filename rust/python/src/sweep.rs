@@ -3,6 +3,8 @@
 use groundkit_core::bootstrap::Error as Stop;
 use groundkit_core::bootstrap::level::Level;
 use groundkit_core::bootstrap::sum::exact_sum;
+use groundkit_core::bootstrap::summary::Summary;
+use groundkit_core::sweep::stratified::{self, Stratum};
 use groundkit_core::sweep::{self, Comparison, Error, Settings, student};
 use groundkit_core::threads;
 use pyo3::buffer::PyBuffer;
@@ -20,6 +22,8 @@ type Bootstrap = (f64, f64, usize, usize);
 type SignFlip = (usize, usize, bool);
 /// Resamples as extreme as the observed statistic, and the simultaneous interval.
 type MaxT = (usize, f64, f64);
+/// Scores, number of queries, rows of baseline and candidate, and seed.
+type StratumArguments = (PyBuffer<f64>, usize, Vec<(usize, usize)>, Vec<u8>);
 type Row = (Description, Bootstrap, Option<SignFlip>, Option<MaxT>);
 
 /// Compare rows of a matrix of scores, one column a query.
@@ -45,17 +49,6 @@ pub fn compare_rows(
     level: Option<&str>,
 ) -> PyResult<(Vec<Row>, Vec<f64>, Option<usize>)> {
     let scores = scores.to_vec(py)?;
-    let row = |number: usize| {
-        let missing = || PyValueError::new_err(format!("there is no row {number}"));
-        let start = number.checked_mul(queries).ok_or_else(missing)?;
-        scores
-            .get(start..)
-            .and_then(|scores| scores.get(..queries))
-            .ok_or_else(missing)
-    };
-    if queries == 0 || queries >= 1 << 28 {
-        return Err(PyValueError::new_err(format!("a comparison of {queries} queries")));
-    }
     let comparisons = comparisons
         .into_iter()
         .map(|(baseline, candidate, family)| {
@@ -63,8 +56,8 @@ pub fn compare_rows(
                 return Err(PyValueError::new_err(format!("there is no family {family}")));
             }
             Ok(Comparison {
-                baseline: row(baseline)?,
-                candidate: row(candidate)?,
+                baseline: row(&scores, queries, baseline)?,
+                candidate: row(&scores, queries, candidate)?,
                 family,
             })
         })
@@ -81,10 +74,88 @@ pub fn compare_rows(
     };
     match detached(py, |interrupted| sweep::sweep(&comparisons, settings, interrupted))? {
         Ok(rows) => Ok((rows.iter().map(as_tuple).collect(), means(&scores, queries), None)),
-        Err(Error::NotFinite(number)) => Ok((Vec::new(), Vec::new(), Some(number))),
-        Err(Error::Stop(Stop::Interrupted)) => Err(PyKeyboardInterrupt::new_err(())),
-        Err(Error::Stop(error @ Stop::OutOfMemory)) => Err(PyMemoryError::new_err(error.to_string())),
+        Err(error) => not_finite(&error).map(|number| (Vec::new(), Vec::new(), Some(number))),
     }
+}
+
+/// Compare averages over strata, each with scores, number of queries, rows of baseline and candidate, and seed.
+///
+/// Returns interval ends and tail counts; or none, and the number of a comparison that is not finite.
+#[pyfunction]
+#[pyo3(signature = (strata, *, resamples, confidence_level, threads=None))]
+pub fn compare_averages(
+    py: Python<'_>,
+    strata: Vec<StratumArguments>,
+    resamples: usize,
+    confidence_level: f64,
+    threads: Option<usize>,
+) -> PyResult<(Vec<Bootstrap>, Option<usize>)> {
+    let mut owned = Vec::with_capacity(strata.len());
+    for (scores, queries, pairs, seed) in strata {
+        owned.push((scores.to_vec(py)?, queries, pairs, seed_words(&seed)));
+    }
+    let comparisons = owned
+        .iter()
+        .map(|(scores, queries, pairs, _)| {
+            pairs
+                .iter()
+                .map(|&(baseline, candidate)| {
+                    Ok(Comparison {
+                        baseline: row(scores, *queries, baseline)?,
+                        candidate: row(scores, *queries, candidate)?,
+                        family: 0,
+                    })
+                })
+                .collect::<PyResult<Vec<_>>>()
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    if comparisons.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
+        return Err(PyValueError::new_err("every stratum needs the same comparisons"));
+    }
+    let strata: Vec<Stratum<'_>> = comparisons
+        .iter()
+        .zip(&owned)
+        .map(|(comparisons, (_, _, _, seed))| Stratum { comparisons, seed })
+        .collect();
+    let settings = Settings {
+        resamples,
+        seed: &[],
+        confidence_level,
+        sign_flip: false,
+        family_levels: &[],
+        threads: threads::count(threads),
+        level: Level::best(),
+    };
+    match detached(py, |interrupted| stratified::stratified(&strata, settings, interrupted))? {
+        Ok(summaries) => Ok((summaries.iter().map(bootstrap_tuple).collect(), None)),
+        Err(error) => not_finite(&error).map(|number| (Vec::new(), Some(number))),
+    }
+}
+
+/// The scores of one row of a matrix of at least one and fewer than 2^28 queries.
+fn row(scores: &[f64], queries: usize, number: usize) -> PyResult<&[f64]> {
+    let missing = || PyValueError::new_err(format!("there is no row {number} of {queries} queries"));
+    if queries == 0 || queries >= 1 << 28 {
+        return Err(missing());
+    }
+    let start = number.checked_mul(queries).ok_or_else(missing)?;
+    scores
+        .get(start..)
+        .and_then(|scores| scores.get(..queries))
+        .ok_or_else(missing)
+}
+
+/// The number of the comparison that is not finite, or what else ended the work.
+fn not_finite(error: &Error) -> PyResult<usize> {
+    match error {
+        Error::NotFinite(number) => Ok(*number),
+        Error::Stop(Stop::Interrupted) => Err(PyKeyboardInterrupt::new_err(())),
+        Error::Stop(error @ Stop::OutOfMemory) => Err(PyMemoryError::new_err(error.to_string())),
+    }
+}
+
+fn bootstrap_tuple(summary: &Summary) -> Bootstrap {
+    (summary.low, summary.high, summary.non_positive, summary.non_negative)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^28 queries")]
@@ -96,7 +167,6 @@ fn means(scores: &[f64], queries: usize) -> Vec<f64> {
 
 fn as_tuple(row: &sweep::Row) -> Row {
     let description = &row.description;
-    let summary = &row.summary;
     (
         (
             description.effect,
@@ -105,7 +175,7 @@ fn as_tuple(row: &sweep::Row) -> Row {
             description.ties,
             description.losses,
         ),
-        (summary.low, summary.high, summary.non_positive, summary.non_negative),
+        bootstrap_tuple(&row.summary),
         row.sign_flip
             .map(|flips| (flips.as_extreme, flips.assignments, flips.exact)),
         row.max_t.map(|max_t| (max_t.as_extreme, max_t.low, max_t.high)),

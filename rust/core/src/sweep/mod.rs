@@ -11,6 +11,7 @@ mod max_t;
 pub mod order;
 mod parallel;
 pub mod product;
+pub mod stratified;
 pub mod student;
 pub mod weights;
 
