@@ -84,6 +84,8 @@ def paired_bootstrap(
     level: str | None = None,
 ) -> tuple[float, float, float, int, int] | None: ...
 def levels() -> list[str]: ...
+def read_corpus(output: str | PathLike[str], *, threads: int | None = None) -> tuple[int, int, str, list[str]]: ...
+def hash_file(directory: str | PathLike[str], name: str, *, threads: int | None = None) -> tuple[int, str]: ...
 def find_obstacles(output: str | PathLike[str]) -> list[str]: ...
 def publish(
     output: str | PathLike[str],
@@ -93,6 +95,7 @@ def publish(
     pairs: DataFrame,
     others: list[tuple[str, bytes]],
     sharded: bool = False,
+    describe: Callable[[int, int, str, list[tuple[str, int, str]]], bytes],
     durable: bool = False,
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,

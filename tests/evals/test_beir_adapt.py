@@ -21,6 +21,7 @@ import reference
 from groundkit.errors import EvalError
 from groundkit.evals.beir import adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.corpus import load_judgments
+from groundkit.evals.provenance import verify_adaptation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -44,10 +45,12 @@ def small_dataset(directory: Path, documents: int = 3) -> Path:
 
 
 def files_of(root: Path) -> dict[str, bytes]:
-    """Read every file below a directory, links and empty directories too."""
+    """Read every file below a directory, links and empty directories too; the record is not the reference's."""
     found: dict[str, bytes] = {}
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
+        if name.endswith("adaptation.json"):
+            continue
         if path.is_symlink():
             found[name] = b"link to " + os.fsencode(path.readlink())
         elif path.is_file():
@@ -327,6 +330,7 @@ def test_a_killed_run_leaves_the_output_as_it_was_or_complete(tmp_path: Path, ho
         assert {k: v for k, v in files_of(output).items() if not k.startswith(".groundkit-")} == before | complete
         if left != before | complete:
             assert names_in(output.parent) == ["output"]
+        verify_adaptation(output)
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -23,6 +24,7 @@ from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, fi
 from groundkit.errors import EvalError
 from groundkit.evals.id_map import ID_MAP_FILE, write_id_map
 from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
+from groundkit.evals.provenance import AdaptationRecord, OutputCorpus, OutputFile, SourceFile
 
 if TYPE_CHECKING:
     import polars as pl
@@ -301,7 +303,8 @@ def adapt_beir_dataset(
     text. A score over the adapted set is no published BEIR number.
 
     Everything is checked before the first byte is written. Then it is written beside its place and appears at once; a
-    refusal, an exception, Ctrl-C or a full disk leaves the output as it was.
+    refusal, an exception, Ctrl-C or a full disk leaves the output as it was. `adaptation.json` beside the judgments
+    says what the output was made of; see `groundkit.evals.provenance`.
 
     Args:
         source: Directory or zip archive, as for `inspect_beir_dataset`.
@@ -352,6 +355,7 @@ def adapt_beir_dataset(
             others=[(ID_MAP_FILE, write_id_map(dataset.id_map))] if policy.maps_ids else [],
             sharded=layout == "sharded",
             durable=durable,
+            describe=partial(_describe, dataset, policy, layout),
             progress=report("output", inspection.document_count),
         )
     return BeirAdaptationReport(
@@ -369,6 +373,41 @@ def adapt_beir_dataset(
         layout=layout,
         id_map_path=str(destination / ID_MAP_FILE) if policy.maps_ids else None,
     )
+
+
+def _describe(
+    dataset: CheckedDataset,
+    policy: BeirPolicy,
+    layout: Layout,
+    documents: int,
+    corpus_bytes: int,
+    corpus_hash: str,
+    written: list[tuple[str, int, str]],
+) -> bytes:
+    inspection = dataset.inspection
+    files = {
+        CORPUS_FILE: dataset.corpus,
+        QUERIES_FILE: dataset.queries,
+        f"{QRELS_DIR}/{inspection.split}.tsv": dataset.qrels,
+    }
+    return AdaptationRecord(
+        split=inspection.split,
+        layout=layout,
+        policy=policy.model_dump(),
+        counts={
+            "document_count": documents,
+            "query_count": inspection.query_count,
+            "relevance_pair_count": inspection.relevance_pair_count,
+            "total_characters": inspection.total_characters,
+        },
+        sources=tuple(
+            SourceFile(name=name, kept_as=file.name, bytes=file.size, blake3=file.blake3)
+            for name, file in files.items()
+            if file is not None
+        ),
+        corpus=OutputCorpus(documents=documents, bytes=corpus_bytes, blake3=corpus_hash),
+        files={name: OutputFile(bytes=size, blake3=blake3) for name, size, blake3 in written},
+    ).encode()
 
 
 def check_dataset(

@@ -21,7 +21,7 @@ mod _native {
     use crate::inspect::{CheckedFile, Dataset, QrelsFile, check_records, read_qrels};
 
     #[pymodule_export]
-    use crate::publish::{find_obstacles, publish};
+    use crate::publish::{find_obstacles, hash_file, publish, read_corpus};
     #[pymodule_export]
     use crate::sweep::{compare_averages, compare_rows, student_quantile, student_two_sided};
 

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use groundkit_core::beir::lines;
+use groundkit_core::beir::provenance::{self, CorpusPrint, OutputPrint};
 use groundkit_core::beir::publish::Output;
+use groundkit_core::beir::source::Source;
 use groundkit_core::beir::write::{Adaptation, Layout, Pair};
 use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
@@ -11,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use crate::columns::{import, strings};
-use crate::error::{eval_error, run_watched};
+use crate::error::{eval_error, run, run_watched};
 use crate::inspect::CheckedFile;
 use crate::interrupt::Watcher;
 
@@ -24,9 +27,10 @@ pub fn find_obstacles(py: Python<'_>, output: PathBuf) -> PyResult<Vec<String>> 
 }
 
 /// Write documents, judgments and `others` (names and contents) to a resolved output directory, all or nothing; `pairs`
-/// is a table of relevant pairs (`query`, `document`), each once.
+/// is a table of relevant pairs (`query`, `document`), each once. `describe` makes the content of `adaptation.json` of
+/// what was written: documents, their bytes and hash, and the files beside them with bytes and hash.
 #[pyfunction]
-#[pyo3(signature = (output, *, corpus, queries, pairs, others, sharded=false, durable=false, progress=None, threads=None))]
+#[pyo3(signature = (output, *, corpus, queries, pairs, others, describe, sharded=false, durable=false, progress=None, threads=None))]
 #[expect(
     clippy::too_many_arguments,
     clippy::needless_pass_by_value,
@@ -39,6 +43,7 @@ pub fn publish(
     queries: &Bound<'_, CheckedFile>,
     pairs: &Bound<'_, PyAny>,
     others: Vec<(String, PyBackedBytes)>,
+    describe: &Bound<'_, PyAny>,
     sharded: bool,
     durable: bool,
     progress: Option<Py<PyAny>>,
@@ -83,7 +88,21 @@ pub fn publish(
     let watcher = Watcher::new(progress, [&corpus.source, &queries.source], move || {
         counted.visited() - before
     });
-    run_watched(py, watcher, |interrupted| {
+    let describe_written = describe.clone().unbind();
+    let mut raised = None;
+    let mut describe = |print: &OutputPrint| {
+        let OutputPrint { corpus, files } = print;
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, file)| (name.as_str(), file.bytes, file.hash.to_hex().to_string()))
+            .collect();
+        let call = |py: Python<'_>| {
+            let arguments = (corpus.documents, corpus.bytes, corpus.hash.to_hex().to_string(), files);
+            describe_written.call1(py, arguments)?.extract(py)
+        };
+        Python::attach(call).map_err(|error| raised = Some(error)).ok()
+    };
+    let outcome = run_watched(py, watcher, |interrupted| {
         Adaptation {
             corpus,
             queries,
@@ -93,6 +112,35 @@ pub fn publish(
             threads,
             durable,
         }
-        .publish(Output::new(output), interrupted)
-    })
+        .publish(Output::new(output), &mut describe, interrupted)
+    });
+    raised.map_or(outcome, Err)
+}
+
+/// Read the documents of an output again: how many, their bytes, their hash, and entries that are no documents.
+#[pyfunction]
+#[pyo3(signature = (output, *, threads=None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
+pub fn read_corpus(
+    py: Python<'_>,
+    output: PathBuf,
+    threads: Option<usize>,
+) -> PyResult<(u64, u64, String, Vec<String>)> {
+    let found = run(py, |interrupted| {
+        provenance::read_corpus(&output, threads::count(threads), interrupted)
+    })?;
+    let CorpusPrint { documents, bytes, hash } = found.print;
+    Ok((documents, bytes, hash.to_hex().to_string(), found.strangers))
+}
+
+/// Size and hash of a file of an output.
+#[pyfunction]
+#[pyo3(signature = (directory, name, *, threads=None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
+pub fn hash_file(py: Python<'_>, directory: PathBuf, name: &str, threads: Option<usize>) -> PyResult<(u64, String)> {
+    let content = run(py, |interrupted| {
+        let source = Source::open(&directory, name)?;
+        lines::read(&source, threads::count(threads), &|_| (), &mut |()| Ok(()), interrupted)
+    })?;
+    Ok((content.size, content.hash.to_hex().to_string()))
 }

@@ -12,6 +12,7 @@ pub mod lines;
 pub mod mapping;
 pub mod policy;
 pub mod problem;
+pub mod provenance;
 pub mod publish;
 pub mod qrels;
 pub mod record;

@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use super::identifier::DOCUMENT_SUFFIX;
 use super::inspect::{Checked, Document};
 use super::judgments;
-use super::publish::{CORPUS, JUDGMENTS, Output, Staging, create};
+use super::provenance::{CorpusHasher, FilePrint, HashingWriter, OutputPrint};
+use super::publish::{CORPUS, JUDGMENTS, Output, PROVENANCE, Staging, create};
 use crate::error::Error;
 
 /// One relevant pair.
@@ -67,25 +68,47 @@ type Written<'a> = HashMap<&'a str, OnceLock<(usize, blake3::Hash)>, RandomState
 impl Adaptation<'_> {
     /// Write the dataset and let it appear, all or nothing.
     ///
-    /// Memory holds the pairs, but no more than one text a thread: quotes are read back from the documents written.
+    /// Memory holds the pairs and 16 bytes a document, but no more than one text a thread: quotes are read back from the
+    /// documents written. `describe` makes the content of `adaptation.json` of what was written; nothing ends the work.
     ///
     /// # Errors
     /// [`Error::Output`] when it cannot be written, [`Error::Changed`] when a source is not what was checked,
     /// [`Error::Unreadable`] and [`Error::Interrupted`]. The output is then as it was.
-    pub fn publish(&self, output: Output, interrupted: &mut dyn FnMut() -> bool) -> Result<(), Error> {
+    pub fn publish(
+        &self,
+        output: Output,
+        describe: &mut dyn FnMut(&OutputPrint) -> Option<Vec<u8>>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
         let staging = output.stage()?;
         let corpus = Directories::make(&staging, self.layout)?;
         let mut written = Written::default();
         written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
-        self.write_documents(&staging, &corpus, &written, interrupted)?;
+        let hasher = CorpusHasher::default();
+        self.write_documents(&staging, &corpus, &written, &hasher, interrupted)?;
         let texts = self.spool_queries(&staging, interrupted)?;
-        self.write_judgments(&staging, &corpus, &written, &texts, interrupted)?;
+        let judgments = self.write_judgments(&staging, &corpus, &written, &texts, interrupted)?;
+        let print = OutputPrint {
+            corpus: hasher.finish(),
+            files: std::iter::once((JUDGMENTS, judgments))
+                .chain(
+                    self.others
+                        .iter()
+                        .map(|&(name, content)| (name, FilePrint::of(content))),
+                )
+                .map(|(name, print)| (name.to_owned(), print))
+                .collect(),
+        };
+        let description = describe(&print).ok_or(Error::Interrupted)?;
+        create(staging.new_output(), PROVENANCE, OFlags::WRONLY)
+            .and_then(|file| write_all(&file, &description))
+            .map_err(|error| staging.failure("write", PROVENANCE, error))?;
         self.corpus.source.verify_unchanged()?;
         if interrupted() {
             return Err(Error::Interrupted);
         }
         self.write_others(&staging)?;
-        let names: Vec<&str> = self.others.iter().map(|&(name, _)| name).collect();
+        let names: Vec<&str> = self.others.iter().map(|&(name, _)| name).chain([PROVENANCE]).collect();
         staging.publish(&names, self.durable)
     }
 
@@ -94,6 +117,7 @@ impl Adaptation<'_> {
         staging: &Staging,
         corpus: &Directories,
         written: &Written<'_>,
+        hasher: &CorpusHasher,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let write = |document: Document<'_>| {
@@ -104,6 +128,7 @@ impl Adaptation<'_> {
                 return Ok(());
             }
             with_file_name(&self.corpus.naming.name(&document.id), |name| {
+                hasher.add(&corpus.path(name), document.text.as_bytes());
                 create(corpus.of(name), name, OFlags::WRONLY)
                     .and_then(|file| write_all(&file, document.text.as_bytes()))
                     .map_err(|error| staging.failure("write document", &format!("{CORPUS}/{name}"), error))
@@ -153,13 +178,13 @@ impl Adaptation<'_> {
         written: &Written<'_>,
         texts: &Spool<'_>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<FilePrint, Error> {
         let failure = |error: std::io::Error| {
             let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
             staging.failure("write judgments", JUDGMENTS, errno)
         };
         let file = create(staging.new_output(), JUDGMENTS, OFlags::WRONLY).map_err(|error| failure(error.into()))?;
-        let mut file = BufWriter::with_capacity(1 << 18, File::from(file));
+        let mut file = BufWriter::with_capacity(1 << 18, HashingWriter::new(File::from(file)));
         let (mut query, mut quote) = (String::new(), String::new());
         for row in self.pairs.chunk_by(|one, next| one.query == next.query) {
             if interrupted() {
@@ -181,7 +206,8 @@ impl Adaptation<'_> {
             }
             judgments::end(&mut file).map_err(failure)?;
         }
-        file.into_inner().map(drop).map_err(|error| failure(error.into_error()))
+        let (_, print) = file.into_inner().map_err(|error| failure(error.into_error()))?.finish();
+        Ok(print)
     }
 }
 
@@ -347,7 +373,11 @@ mod tests {
             threads: 2,
             durable: false,
         };
-        adaptation.publish(Output::new(output.to_owned()), &mut || false)
+        adaptation.publish(
+            Output::new(output.to_owned()),
+            &mut |_| Some(b"{}\n".to_vec()),
+            &mut || false,
+        )
     }
 
     /// Every path below `root` with its content, directories without.
@@ -372,6 +402,7 @@ mod tests {
 
     fn expected() -> Vec<(PathBuf, Option<String>)> {
         vec![
+            ("adaptation.json".into(), Some("{}\n".into())),
             ("corpus".into(), None),
             ("corpus/d1.txt".into(), Some("B".into())),
             ("corpus/d2.txt".into(), Some("C".into())),

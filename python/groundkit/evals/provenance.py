@@ -1,0 +1,207 @@
+"""What an adapted dataset was made of, and whether an output is still what was written.
+
+`adaptation.json` names no paths, machines or times: two people who adapt the same dataset with the same options get the
+same bytes, except where they keep its files under other names.
+"""
+
+import os
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from groundkit._native import __version__, hash_file, read_corpus
+from groundkit.errors import EvalError
+
+ADAPTATION_FILE: Final = "adaptation.json"
+JUDGMENTS_FILE: Final = "judgments.jsonl"
+
+_SHOWN_STRANGERS: Final = 5
+_SHOWN_QUOTES: Final = 10
+
+
+class SourceFile(BaseModel):
+    """A file that a dataset was read from.
+
+    Attributes:
+        name: The file of the dataset, such as `corpus.jsonl`.
+        kept_as: What it was read from, such as `corpus.jsonl.gz` or `scifact.zip:scifact/corpus.jsonl`.
+        bytes: Size of its content, unpacked.
+        blake3: BLAKE3 of its content, unpacked: the same for everybody who has it, whatever it is packed in.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    kept_as: str
+    bytes: int = Field(ge=0)
+    blake3: str
+
+
+class OutputFile(BaseModel):
+    """A file beside the corpus, such as `judgments.jsonl`.
+
+    Attributes:
+        bytes: Its size.
+        blake3: BLAKE3 of its bytes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bytes: int = Field(ge=0)
+    blake3: str
+
+
+class OutputCorpus(BaseModel):
+    """All documents of the corpus directory.
+
+    Attributes:
+        documents: How many there are.
+        bytes: Bytes of all texts.
+        blake3: BLAKE3 over the documents' leaves in ascending order; a leaf is the first 16 bytes of the BLAKE3 of the
+            document's path in the corpus directory, a zero byte, and its text.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    documents: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    blake3: str
+
+
+class AdaptationRecord(BaseModel):
+    """The content of `adaptation.json`.
+
+    Attributes:
+        schema_version: Version of this record.
+        groundkit_version: Version of the package that wrote the output.
+        split: The split whose qrels were adapted.
+        layout: How the corpus directory is laid out.
+        policy: The `BeirPolicy`, by option.
+        counts: What the report counts, by field.
+        sources: The files that were read.
+        corpus: The documents that were written.
+        files: The files that were written beside the corpus, by name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    groundkit_version: str = __version__
+    split: str
+    layout: Literal["flat", "sharded"]
+    policy: dict[str, str | int | None]
+    counts: dict[str, int]
+    sources: tuple[SourceFile, ...]
+    corpus: OutputCorpus
+    files: dict[str, OutputFile]
+
+    def encode(self) -> bytes:
+        """Write the record as JSON that people can read and compare line by line."""
+        return (self.model_dump_json(indent=2) + "\n").encode()
+
+
+def verify_adaptation(output: str | os.PathLike[str], *, threads: int | None = None) -> AdaptationRecord:
+    r"""Check that an adapted dataset is still what was written.
+
+    Every document and every file beside the corpus is read again and compared with `adaptation.json`. It proves that
+    nothing changed by accident; who can change the output can change that file as well, so compare records, or keep
+    one elsewhere, to prove more.
+
+    Args:
+        output: Directory that `adapt_beir_dataset` wrote.
+        threads: Threads that read; by default all that this process may use.
+
+    Returns:
+        The record, which tells what the output was made of.
+
+    Raises:
+        EvalError: There is no readable `adaptation.json`, or documents or files are missing, are there in addition, or
+            differ. The message tells what.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from groundkit.evals.beir import adapt_beir_dataset
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     source = pathlib.Path(name)
+        ...     (source / "qrels").mkdir()
+        ...     _ = (source / "corpus.jsonl").write_text('{"_id": "d1", "title": "T", "text": "B"}\n')
+        ...     _ = (source / "queries.jsonl").write_text('{"_id": "q1", "text": "what is B?"}\n')
+        ...     _ = (source / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+        ...     _ = adapt_beir_dataset(source, source / "adapted")
+        ...     record = verify_adaptation(source / "adapted")
+        >>> record.counts["document_count"], record.sources[0].name
+        (1, 'corpus.jsonl')
+    """
+    directory = Path(output)
+    record = read_adaptation(directory)
+    differences = _compare_corpus(directory, record.corpus, threads)
+    changed_files = [name for name, file in record.files.items() if not _is_same(directory, name, file, threads)]
+    differences += [f"{name} is missing or differs" for name in changed_files]
+    if differences and JUDGMENTS_FILE not in changed_files:
+        differences += _compare_quotes(directory)
+    if differences:
+        listed = "\n".join(f"  {difference}" for difference in differences)
+        raise EvalError(f"adapted dataset {str(directory)!r} is not what was written:\n{listed}")
+    return record
+
+
+def read_adaptation(output: str | os.PathLike[str]) -> AdaptationRecord:
+    """Read the `adaptation.json` of an adapted dataset.
+
+    Raises:
+        EvalError: It is absent, cannot be read, or is no such record.
+    """
+    path = Path(output) / ADAPTATION_FILE
+    try:
+        return AdaptationRecord.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            reason = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+        else:
+            reason = getattr(error, "strerror", None) or str(error)
+        raise EvalError(f"cannot read adaptation record {str(path)!r}: {reason}") from error
+
+
+def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None) -> list[str]:
+    documents, size, blake3, strangers = read_corpus(directory, threads=threads)
+    differences = []
+    if documents != expected.documents:
+        what = "missing" if documents < expected.documents else "there in addition"
+        differences.append(f"corpus: {abs(documents - expected.documents):,} documents are {what}")
+    elif blake3 != expected.blake3:
+        what = "names or texts" if size == expected.bytes else "texts"
+        differences.append(f"corpus: {what} of documents differ")
+    if strangers:
+        more = f" and {len(strangers) - _SHOWN_STRANGERS} more" if len(strangers) > _SHOWN_STRANGERS else ""
+        differences.append(f"corpus: entries that are no documents: {', '.join(strangers[:_SHOWN_STRANGERS])}{more}")
+    return differences
+
+
+def _is_same(directory: Path, name: str, expected: OutputFile, threads: int | None) -> bool:
+    try:
+        return hash_file(directory, name, threads=threads) == (expected.bytes, expected.blake3)
+    except EvalError:
+        return False
+
+
+def _compare_quotes(directory: Path) -> list[str]:
+    """Name the documents that judgments quote and that are missing or differ, which a hash of all cannot."""
+    from groundkit.evals.corpus import load_judgments  # noqa: PLC0415 - only where something is wrong
+
+    differences: dict[str, None] = {}
+    for judgment in load_judgments(directory / JUDGMENTS_FILE):
+        for gold in judgment.gold:
+            path = directory / "corpus" / gold.doc
+            try:
+                is_same = path.read_bytes() == gold.quote.encode()
+                what = "differs"
+            except OSError:
+                is_same, what = False, "is missing"
+            if not is_same:
+                differences[f"corpus/{gold.doc} {what}"] = None
+    shown = list(differences)[:_SHOWN_QUOTES]
+    if len(differences) > len(shown):
+        shown.append(f"... and {len(differences) - len(shown):,} more documents that judgments quote")
+    return shown

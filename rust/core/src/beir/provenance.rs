@@ -1,0 +1,336 @@
+//! Fingerprints of an adapted dataset, taken while it is written and again when it is verified.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::publish::CORPUS;
+use super::source::Source;
+use super::text::quote;
+use crate::error::Error;
+
+/// What a document's name and text come to; 128 bits, so that the leaves of ten million documents take 160 MB.
+type Leaf = [u8; 16];
+
+/// Leaves are kept in as many lists, by their first bits, so that threads seldom wait for each other.
+const LISTS: usize = 64;
+
+/// Most names of entries that are no documents.
+const KEPT: usize = 100;
+
+/// How many documents a thread takes at once.
+const BATCH: usize = 64;
+
+/// How often the caller is asked whether to go on.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// All documents of a corpus as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CorpusPrint {
+    /// How many documents.
+    pub documents: u64,
+    /// Bytes of all texts.
+    pub bytes: u64,
+    /// BLAKE3 of the documents' leaves in ascending order; a leaf is the first 16 bytes of the BLAKE3 of name, a zero
+    /// byte, and text. It depends on neither the order of writing nor the layout of memory.
+    pub hash: blake3::Hash,
+}
+
+/// A file as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilePrint {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// BLAKE3 of its bytes.
+    pub hash: blake3::Hash,
+}
+
+/// What an output holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputPrint {
+    /// The documents.
+    pub corpus: CorpusPrint,
+    /// The files beside them, by name.
+    pub files: Vec<(String, FilePrint)>,
+}
+
+impl FilePrint {
+    /// The fingerprint of a file with this content.
+    #[must_use]
+    pub fn of(content: &[u8]) -> Self {
+        Self {
+            bytes: content.len() as u64,
+            hash: blake3::hash(content),
+        }
+    }
+}
+
+/// Gathers the documents of a corpus in any order, from any thread.
+#[derive(Debug)]
+pub struct CorpusHasher {
+    lists: [Mutex<Vec<Leaf>>; LISTS],
+    bytes: AtomicU64,
+}
+
+impl Default for CorpusHasher {
+    fn default() -> Self {
+        Self {
+            lists: [const { Mutex::new(Vec::new()) }; LISTS],
+            bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl CorpusHasher {
+    /// Add a document by its path in the corpus directory.
+    pub fn add(&self, name: &str, text: &[u8]) {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(name.as_bytes()).update(&[0]).update(text);
+        let mut leaf = Leaf::default();
+        leaf.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        self.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
+        let list = &self.lists[usize::from(leaf[0]) * LISTS / 256];
+        list.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
+    }
+
+    /// The fingerprint of all that was added.
+    #[must_use]
+    pub fn finish(self) -> CorpusPrint {
+        let mut hasher = blake3::Hasher::new();
+        let mut documents = 0;
+        for list in self.lists {
+            let mut leaves = list.into_inner().unwrap_or_else(PoisonError::into_inner);
+            leaves.sort_unstable();
+            documents += leaves.len() as u64;
+            hasher.update(leaves.as_flattened());
+        }
+        CorpusPrint {
+            documents,
+            bytes: self.bytes.into_inner(),
+            hash: hasher.finalize(),
+        }
+    }
+}
+
+/// Writes to `inner` and hashes what goes there.
+pub struct HashingWriter<W> {
+    inner: W,
+    hasher: blake3::Hasher,
+}
+
+impl<W: Write> HashingWriter<W> {
+    /// Start with nothing written.
+    pub fn new(inner: W) -> Self {
+        Self {
+            inner,
+            hasher: blake3::Hasher::new(),
+        }
+    }
+
+    /// The writer, and the fingerprint of all that was written.
+    pub fn finish(self) -> (W, FilePrint) {
+        let print = FilePrint {
+            bytes: self.hasher.count(),
+            hash: self.hasher.finalize(),
+        };
+        (self.inner, print)
+    }
+}
+
+impl<W: Write> Write for HashingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The corpus of an output as it is now.
+#[derive(Clone, Debug)]
+pub struct FoundCorpus {
+    /// Its documents.
+    pub print: CorpusPrint,
+    /// Some of the entries that are no documents, as messages name them.
+    pub strangers: Vec<String>,
+}
+
+/// Read all documents of `output` again on up to `threads` threads.
+///
+/// # Errors
+/// [`Error::Output`] when a directory or document cannot be read, and [`Error::Interrupted`].
+pub fn read_corpus(output: &Path, threads: usize, interrupted: &mut dyn FnMut() -> bool) -> Result<FoundCorpus, Error> {
+    let root = output.join(CORPUS);
+    let (mut names, mut strangers) = (Vec::new(), Vec::new());
+    list(&root, "", true, &mut names, &mut strangers, interrupted)?;
+    let hasher = CorpusHasher::default();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let failure = Mutex::new(None);
+    let work = |interrupted: &mut dyn FnMut() -> bool| {
+        while !stop.load(Ordering::Relaxed) {
+            let start = next.fetch_add(BATCH, Ordering::Relaxed);
+            let Some(batch) = names
+                .get(start..names.len().min(start + BATCH))
+                .filter(|batch| !batch.is_empty())
+            else {
+                return;
+            };
+            let outcome = if interrupted() {
+                Err(Error::Interrupted)
+            } else {
+                batch.iter().try_for_each(|name| hash_document(&root, name, &hasher))
+            };
+            if let Err(error) = outcome {
+                failure
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(error);
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads)
+            .filter_map(|_| {
+                std::thread::Builder::new()
+                    .spawn_scoped(scope, || work(&mut || false))
+                    .ok()
+            })
+            .collect();
+        work(interrupted);
+        while helpers.iter().any(|helper| !helper.is_finished()) {
+            if interrupted() {
+                failure
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(Error::Interrupted);
+                stop.store(true, Ordering::Relaxed);
+            }
+            std::thread::park_timeout(PATIENCE);
+        }
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    Ok(FoundCorpus {
+        print: hasher.finish(),
+        strangers,
+    })
+}
+
+/// Gather the paths of all documents below `root`, at most one directory down.
+fn list(
+    root: &Path,
+    prefix: &str,
+    may_descend: bool,
+    names: &mut Vec<String>,
+    strangers: &mut Vec<String>,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<(), Error> {
+    let directory = root.join(prefix);
+    let failure = |error: io::Error| Error::output(&directory, &format!("cannot be read: {error}"));
+    for (number, entry) in fs::read_dir(&directory).map_err(failure)?.enumerate() {
+        if number % 1024 == 0 && interrupted() {
+            return Err(Error::Interrupted);
+        }
+        let entry = entry.map_err(failure)?;
+        let kind = entry.file_type().map_err(failure)?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if kind.is_file() && entry.file_name().to_str().is_some() {
+            names.push(name);
+        } else if kind.is_dir() && may_descend {
+            list(root, &format!("{name}/"), false, names, strangers, interrupted)?;
+        } else if strangers.len() < KEPT {
+            strangers.push(quote(&name));
+        }
+    }
+    Ok(())
+}
+
+fn hash_document(root: &Path, name: &str, hasher: &CorpusHasher) -> Result<(), Error> {
+    let source = Source::open(root, name)?;
+    let mut text = vec![0; usize::try_from(source.identity().size).unwrap_or(usize::MAX)];
+    source.read_at(&mut text, 0)?;
+    hasher.add(name, &text);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print_of(documents: &[(&str, &str)]) -> CorpusPrint {
+        let hasher = CorpusHasher::default();
+        for (name, text) in documents {
+            hasher.add(name, text.as_bytes());
+        }
+        hasher.finish()
+    }
+
+    #[test]
+    fn a_corpus_has_one_fingerprint_whatever_the_order() {
+        let documents: Vec<_> = (0..500)
+            .map(|number| (format!("d{number}.txt"), format!("text {number}")))
+            .collect();
+        let mut documents: Vec<_> = documents
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        let forwards = print_of(&documents);
+        documents.reverse();
+        assert_eq!(print_of(&documents), forwards);
+        assert_eq!(forwards.documents, 500);
+    }
+
+    #[test]
+    fn the_fingerprint_is_the_documented_one() {
+        let mut leaves: Vec<_> = [("a.txt", "one"), ("b.txt", "two")]
+            .map(|(name, text)| blake3::hash(format!("{name}\0{text}").as_bytes()).as_bytes()[..16].to_vec())
+            .to_vec();
+        leaves.sort();
+        assert_eq!(
+            print_of(&[("b.txt", "two"), ("a.txt", "one")]).hash,
+            blake3::hash(&leaves.concat())
+        );
+    }
+
+    #[test]
+    fn names_and_texts_do_not_run_together() {
+        assert_ne!(print_of(&[("ab", "c")]).hash, print_of(&[("a", "bc")]).hash);
+    }
+
+    #[test]
+    fn a_written_corpus_has_the_fingerprint_of_its_documents() {
+        let directory = tempfile::tempdir().unwrap();
+        let corpus = directory.path().join(CORPUS);
+        fs::create_dir_all(corpus.join("0a")).unwrap();
+        let documents: Vec<_> = (0..300)
+            .map(|number| (format!("d{number}.txt"), "x".repeat(number)))
+            .collect();
+        for (name, text) in &documents {
+            fs::write(corpus.join(name), text).unwrap();
+        }
+        fs::write(corpus.join("0a/deep.txt"), "deep").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", corpus.join("link.txt")).unwrap();
+        let mut expected: Vec<_> = documents
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        expected.push(("0a/deep.txt", "deep"));
+        for threads in [1, 3] {
+            let found = read_corpus(directory.path(), threads, &mut || false).unwrap();
+            assert_eq!(found.print, print_of(&expected));
+            assert_eq!(found.strangers, ["'link.txt'"]);
+        }
+        assert!(matches!(
+            read_corpus(directory.path(), 2, &mut || true),
+            Err(Error::Interrupted)
+        ));
+    }
+}
