@@ -96,7 +96,24 @@ impl Mersenne {
 /// Blocks of 624 words whose draws are handed out at a time: their indices stay in the first-level cache.
 const BATCH_BLOCKS: usize = 8;
 
+/// The accepted draws of a batch of words, apart from the stream that made them.
+#[derive(Default)]
+pub struct Batch {
+    buffer: Vec<u32>,
+    end: usize,
+    state: Vec<u32>,
+}
+
+impl Batch {
+    /// The draws, in stream order.
+    #[must_use]
+    pub fn indices(&self) -> &[u32] {
+        &self.buffer[..self.end]
+    }
+}
+
 /// The stream of `randrange(below)`, in batches or piece by piece.
+#[derive(Clone)]
 pub struct Draws {
     generator: Mersenne,
     below: u32,
@@ -139,6 +156,23 @@ impl Draws {
                 .accept(self.below, &mut self.buffer, self.end, self.level);
         }
         &self.buffer[..self.end]
+    }
+
+    /// As `next_batch`, for another thread: the draws go into `batch`, and with them the state of the stream after it.
+    pub fn fill_batch(&mut self, batch: &mut Batch) {
+        self.next_batch();
+        batch.buffer.resize(self.buffer.len(), 0);
+        std::mem::swap(&mut self.buffer, &mut batch.buffer);
+        batch.end = self.end;
+        batch.state.clear();
+        batch.state.extend_from_slice(&*self.generator.state);
+        (self.start, self.end) = (0, 0);
+    }
+
+    /// Go on after a batch that another thread has filled.
+    pub fn continue_after(&mut self, batch: &Batch) {
+        self.generator.state.copy_from_slice(&batch.state);
+        (self.start, self.end) = (0, 0);
     }
 
     /// Pass over the next batch of words.

@@ -1,19 +1,19 @@
 //! The paired bootstrap: `CPython`'s index stream, exact sums and the summary of the bootstrap means.
 
+mod ahead;
 pub mod level;
 pub mod mersenne;
 pub mod sum;
 pub mod summary;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-
+use ahead::Batches;
 use level::Level;
 use mersenne::Draws;
 use sum::{Planes, Superaccumulator, round_one, round_two};
 use summary::Summary;
 
-/// Draws below which a second thread costs more than it saves.
-const SHARED_FROM: u64 = 500_000;
+/// Draws below which a second thread costs more than it saves: starting it takes as long as some 100,000 draws.
+const SHARED_FROM: u64 = 2_000_000;
 /// Draws between two questions whether to stop: about 20 ms of work.
 const DRAWS_A_QUESTION: usize = 10_000_000;
 
@@ -35,7 +35,7 @@ pub struct Settings<'a> {
     pub resamples: usize,
     /// Absolute value of the seed, as little-endian 32-bit words.
     pub seed: &'a [u32],
-    /// Most threads to use.
+    /// Most threads to use; more than two do not help.
     pub threads: usize,
     /// Vector instructions to use.
     pub level: Level,
@@ -85,36 +85,48 @@ fn plane_means<const PLANES: usize>(
     interrupted: &mut dyn FnMut() -> bool,
     round: impl Fn([i64; PLANES]) -> f64,
 ) -> Result<Vec<f64>, Error> {
-    let mut sums: Vec<[AtomicI64; PLANES]> = reserve(settings.resamples)?;
-    sums.resize_with(settings.resamples, || [const { AtomicI64::new(0) }; PLANES]);
+    let count = table.len() as f64;
     let mut means = reserve(settings.resamples)?;
-    draw(table.len(), settings, interrupted, &|resample, indices, whole| {
-        let part = add_up(table, indices);
-        for (sum, part) in sums[resample].iter().zip(part) {
-            // The draws of one resample may lie in two batches, and these on two threads; integers add up to the same.
-            if whole {
-                sum.store(part, Ordering::Relaxed);
-            } else {
-                sum.fetch_add(part, Ordering::Relaxed);
-            }
+    let (mut sum, mut added) = ([0; PLANES], 0);
+    draw(table.len(), settings, interrupted, |indices| {
+        for (sum, part) in sum.iter_mut().zip(add_up(table, indices, settings.level)) {
+            *sum += part;
+        }
+        added += indices.len();
+        if added == table.len() {
+            means.push(round(sum) / count);
+            (sum, added) = ([0; PLANES], 0);
         }
     })?;
-    let count = table.len() as f64;
-    means.extend(
-        sums.into_iter()
-            .map(|sum| round(sum.map(AtomicI64::into_inner)) / count),
-    );
     Ok(means)
 }
 
-/// Add table entries with four independent sums, so that no addition waits for the one before.
-#[inline]
-fn add_up<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32]) -> [i64; PLANES] {
+/// Add up the table entries at the indices, all of which lie below the table's length.
+fn add_up<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32], level: Level) -> [i64; PLANES] {
+    match level {
+        Level::Portable => add_up_portable(table, indices),
+        // SAFETY: a `Level` is only made for features that this machine has.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { add_up_avx2(table, indices) },
+    }
+}
+
+/// Four independent sums, so that no addition waits for the one before.
+#[expect(
+    clippy::inline_always,
+    reason = "a copy of its own would not be compiled for the level of its caller"
+)]
+#[inline(always)]
+fn add_up_portable<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32]) -> [i64; PLANES] {
+    // One look at the largest index, many at a time, is a third of the cost of one look at each.
+    let largest = indices.iter().fold(0, |largest, &index| index.max(largest));
+    assert!((largest as usize) < table.len(), "an index lies outside the table");
     let mut sums = [[0_i64; PLANES]; 4];
     let (fours, rest) = indices.as_chunks::<4>();
     for four in fours {
         for (sum, &index) in sums.iter_mut().zip(four) {
-            let entry = &table[index as usize];
+            // SAFETY: no index is larger than `largest`, which lies in the table.
+            let entry = unsafe { table.get_unchecked(index as usize) };
             for (sum, &value) in sum.iter_mut().zip(entry) {
                 *sum += value;
             }
@@ -126,6 +138,12 @@ fn add_up<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32]) -> [i64
         }
     }
     std::array::from_fn(|plane| sums.iter().map(|sum| sum[plane]).sum())
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_up_avx2<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32]) -> [i64; PLANES] {
+    add_up_portable(table, indices)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 deltas")]
@@ -168,122 +186,44 @@ pub(crate) fn reserve<T>(length: usize) -> Result<Vec<T>, Error> {
     Ok(vector)
 }
 
-/// Draw `resamples * count` indices below `count` and hand them to `sink` in pieces that lie within one resample:
-/// its number, the indices and whether they are all of it.
-///
-/// Every thread generates the whole stream of state words, which is cheap, but tempers, rejects and sums only every
-/// other batch, which is not. How many draws a batch accepts is known before they are summed, so the threads pass
-/// on only that number.
-fn draw<S: Fn(usize, &[u32], bool) + Sync>(
+/// Draw `resamples * count` indices below `count` and hand them to `sink` in order, in pieces that lie within one
+/// resample.
+fn draw(
     count: usize,
     settings: Settings<'_>,
     interrupted: &mut dyn FnMut() -> bool,
-    sink: &S,
+    mut sink: impl FnMut(&[u32]),
 ) -> Result<(), Error> {
-    let total = (count as u64)
+    let mut left = (count as u64)
         .checked_mul(settings.resamples as u64)
         .ok_or(Error::OutOfMemory)?;
-    let threads = if total < SHARED_FROM {
-        1
-    } else {
-        settings.threads.max(1)
-    };
-    let relay = Relay::default();
-    std::thread::scope(|scope| {
-        for thread in 1..threads {
-            let relay = &relay;
-            scope.spawn(move || draw_batches(thread, threads, count, total, settings, relay, &mut || false, sink));
-        }
-        draw_batches(0, threads, count, total, settings, &relay, interrupted, sink);
-    });
-    if relay.stopped.load(Ordering::Relaxed) {
-        Err(Error::Interrupted)
-    } else {
-        Ok(())
-    }
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what one thread needs to know, and nothing of it is shared elsewhere"
-)]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "resample numbers and positions within one fit a usize"
-)]
-fn draw_batches<S: Fn(usize, &[u32], bool)>(
-    thread: usize,
-    threads: usize,
-    count: usize,
-    total: u64,
-    settings: Settings<'_>,
-    relay: &Relay,
-    interrupted: &mut dyn FnMut() -> bool,
-    sink: &S,
-) {
-    let mut draws = Draws::new(settings.seed, count, settings.level);
-    let mut since_question = 0;
-    for batch in 0.. {
-        if batch % threads != thread {
-            draws.skip_batch();
-            continue;
-        }
-        let mut indices = draws.next_batch();
-        let Some(start) = relay.pass(batch, indices.len() as u64) else {
-            return;
-        };
-        if start >= total {
-            return;
-        }
-        indices = &indices[..indices.len().min(usize::try_from(total - start).unwrap_or(usize::MAX))];
-        since_question += indices.len();
-        let (mut resample, mut within) = ((start / count as u64) as usize, (start % count as u64) as usize);
-        while !indices.is_empty() {
-            let (piece, rest) = indices.split_at(indices.len().min(count - within));
-            sink(resample, piece, piece.len() == count);
-            (resample, within, indices) = (resample + 1, 0, rest);
-        }
+    let threads = if left < SHARED_FROM { 1 } else { settings.threads };
+    let mut batches = Batches::new(Draws::new(settings.seed, count, settings.level), threads);
+    let (mut within, mut since_question) = (0, 0);
+    while left > 0 {
+        batches.next(|indices| {
+            let mut indices = &indices[..indices.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            left -= indices.len() as u64;
+            since_question += indices.len();
+            while !indices.is_empty() {
+                let (piece, rest) = indices.split_at(indices.len().min(count - within));
+                sink(piece);
+                within = if piece.len() == count - within {
+                    0
+                } else {
+                    within + piece.len()
+                };
+                indices = rest;
+            }
+        });
         if since_question >= DRAWS_A_QUESTION {
             since_question = 0;
             if interrupted() {
-                relay.stopped.store(true, Ordering::Relaxed);
+                return Err(Error::Interrupted);
             }
         }
     }
-}
-
-/// Passes the number of draws before a batch from thread to thread, in the order of the batches.
-#[derive(Default)]
-struct Relay {
-    turn: AtomicUsize,
-    drawn: AtomicU64,
-    stopped: AtomicBool,
-}
-
-impl Relay {
-    /// Wait for the turn of `batch`, add its draws and return how many lie before it; `None` when stopped.
-    fn pass(&self, batch: usize, draws: u64) -> Option<u64> {
-        let mut waits = 0_u32;
-        while self.turn.load(Ordering::Acquire) != batch {
-            if self.stopped.load(Ordering::Relaxed) {
-                return None;
-            }
-            waits += 1;
-            // The other thread is at most one batch behind, unless it does not run at all.
-            if waits < 1_000 {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
-        }
-        if self.stopped.load(Ordering::Relaxed) {
-            return None;
-        }
-        let before = self.drawn.load(Ordering::Relaxed);
-        self.drawn.store(before + draws, Ordering::Relaxed);
-        self.turn.store(batch + 1, Ordering::Release);
-        Some(before)
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -336,7 +276,7 @@ mod tests {
         let score = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24) - 0.5;
         for count in [1, 49, 300, 4_097] {
             let deltas: Vec<f64> = (0..count).map(score).collect();
-            let resamples = 1_200_000 / deltas.len();
+            let resamples = 2_500_000 / deltas.len();
             let one = means(&deltas, resamples, &[7], 1, Level::best());
             for threads in [2, 3, 5] {
                 assert_eq!(means(&deltas, resamples, &[7], threads, Level::best()), one);
