@@ -6,8 +6,9 @@ system has, in code point order of their ids.
 
 import contextlib
 import itertools
+import operator
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -148,11 +149,8 @@ def _require_names(dataset: object, metric: object, systems: Iterable[object]) -
 
 
 def _table(dataset: str, metric: str, systems: list[str], by_system: dict[str, dict[str, float]]) -> ScoreTable:
-    union: set[str] = set().union(*by_system.values())
-    for query_id in union:
-        if not isinstance(query_id, str):
-            raise TypeError(f"a query id must be a string, not {type(query_id).__name__}")
-    query_ids = sorted(union)
+    query_ids = sorted(_union(by_system.values()))
+    read = operator.itemgetter(*query_ids) if len(query_ids) > 1 else None
     rows: dict[str, array[float]] = {}
     lacks = {}
     for system in systems:
@@ -162,10 +160,22 @@ def _table(dataset: str, metric: str, systems: list[str], by_system: dict[str, d
             scores = dict.fromkeys(query_ids, 0.0) | scores
         try:
             # An array converts by __float__ and __index__ alone: numpy scalars pass, strings and None do not.
-            rows[system] = array("d", map(scores.__getitem__, query_ids))
+            rows[system] = array("d", read(scores) if read else scores.values())
         except OverflowError:
             raise EvalError(f"scores must be finite; one of {system!r} in {metric!r} is too large") from None
     return ScoreTable(dataset, metric, query_ids, rows, lacks)
+
+
+def _union(by_query: Collection[dict[str, float]]) -> set[str]:
+    union: set[str] = set()
+    for scores in by_query:
+        # Most often all have the same queries, and comparing views is faster than adding them.
+        if scores.keys() != union:
+            union |= scores.keys()
+    for query_id in union:
+        if not isinstance(query_id, str):
+            raise TypeError(f"a query id must be a string, not {type(query_id).__name__}")
+    return union
 
 
 def _as_polars(scores: object) -> "pl.DataFrame":

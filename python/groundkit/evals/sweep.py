@@ -284,7 +284,7 @@ class SweepResult(BaseModel):
         """Let `rich.print` show the table."""
         return render_rich(self)
 
-    def group_of_best(self, metric: str, *, dataset: str | None = None, by: Verdict = "max_t") -> tuple[str, ...]:
+    def group_of_best(self, metric: str, *, dataset: str | None = None, by: Verdict = "holm") -> tuple[str, ...]:
         """Return the best system of a metric and all those that are not separable from it.
 
         The system with the highest mean is picked by looking, so its comparisons must be adjusted for all that were
@@ -426,7 +426,7 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
         baseline = report_baseline(scores)
     tables = read_scores(scores)
     systems = list(dict.fromkeys(itertools.chain.from_iterable(table.rows for table in tables)))
-    baselines = _baselines(baseline, systems)
+    baselines = None if baseline is None else _baselines(baseline, systems)
     blocks = _plan(tables, baselines, settings, missing=missing, family=family)
     with open_sweep_progress(progress) as watch:
         results = run_blocks(blocks, functools.partial(_compare_block, settings=settings), executor, resume, watch)
@@ -440,7 +440,7 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
         )
     return SweepResult(
         rows=tuple(rows),
-        baselines=tuple(baselines),
+        baselines=tuple(systems if baselines is None else baselines),
         family=family,
         missing=missing,
         adjusted_test=_adjusted_test(settings.tests),
@@ -470,9 +470,7 @@ def _checked(
     )
 
 
-def _baselines(baseline: str | Sequence[str] | None, systems: list[str]) -> list[str]:
-    if baseline is None:
-        return systems
+def _baselines(baseline: str | Sequence[str], systems: list[str]) -> list[str]:
     baselines = [baseline] if isinstance(baseline, str) else list(dict.fromkeys(baseline))
     unknown = [name for name in baselines if name not in systems]
     if unknown or not baselines:
@@ -482,43 +480,46 @@ def _baselines(baseline: str | Sequence[str] | None, systems: list[str]) -> list
     return baselines
 
 
-def _pairs(table: ScoreTable, baselines: list[str], *, all_pairs: bool) -> Iterator[tuple[str, str]]:
-    systems = list(table.rows)
+def _pairs(table: ScoreTable, baselines: list[str] | None) -> Iterator[tuple[str, str]]:
+    if baselines is None:
+        yield from itertools.combinations(table.rows, 2)
+        return
     for baseline in baselines:
         if baseline not in table.rows:
             raise EvalError(f"dataset {table.dataset!r} has no scores of baseline {baseline!r}")
-        earlier = systems[: systems.index(baseline)] if all_pairs else ()
-        yield from ((baseline, system) for system in systems if system != baseline and system not in earlier)
+        yield from ((baseline, system) for system in table.rows if system != baseline)
 
 
 def _plan(
-    tables: list[ScoreTable], baselines: list[str], settings: _Settings, *, missing: Missing, family: Family
+    tables: list[ScoreTable], baselines: list[str] | None, settings: _Settings, *, missing: Missing, family: Family
 ) -> list[Block]:
     """Gather the comparisons that share their queries, dataset by dataset."""
-    planned: dict[tuple[str, tuple[str, ...]], tuple[dict[tuple[str, str], array[float]], list[Comparison]]] = {}
+    # Query sets by number: hashing them again for every comparison would cost more than resampling them.
+    numbers: dict[tuple[str, ...], int] = {}
+    planned: dict[tuple[str, int], tuple[int, dict[tuple[str, str], array[float]], list[Comparison]]] = {}
     for table in tables:
-        systems = list(table.rows)
-        all_pairs = baselines == systems
         named = {"dataset": table.dataset, "metric": f"{table.dataset} {table.metric}", "all": "all"}[family]
         shared = tuple(table.query_ids)
-        for baseline, candidate in _pairs(table, baselines, all_pairs=all_pairs):
+        whole = numbers.setdefault(shared, len(numbers))
+        for baseline, candidate in _pairs(table, baselines):
             lacks = (table.lacks.get(baseline, frozenset()), table.lacks.get(candidate, frozenset()))
             if any(lacks) and missing == "refuse":
                 raise EvalError(_differ(table, baseline, candidate))
-            query_ids = shared
+            query_set, query_count = whole, len(shared)
             if any(lacks) and missing == "intersect":
                 absent = lacks[0] | lacks[1]
                 query_ids = tuple(query_id for place, query_id in enumerate(shared) if place not in absent)
+                query_set, query_count = numbers.setdefault(query_ids, len(numbers)), len(query_ids)
                 if not query_ids:
                     raise EvalError(
                         f"systems {baseline!r} and {candidate!r} have no query in common in {table.metric!r} on "
                         f"dataset {table.dataset!r}; a comparison requires at least one query score"
                     )
-            rows, comparisons = planned.setdefault((table.dataset, query_ids), ({}, []))
+            _, rows, comparisons = planned.setdefault((table.dataset, query_set), (query_count, {}, []))
             for system in (baseline, candidate):
                 if (table.metric, system) not in rows:
                     row = table.rows[system]
-                    if len(query_ids) < len(shared):
+                    if query_count < len(shared):
                         row = array("d", (score for place, score in enumerate(row) if place not in absent))
                     rows[table.metric, system] = row
             comparisons.append(
@@ -527,16 +528,15 @@ def _plan(
     if not planned:
         raise EvalError("a sweep requires at least two systems")
     shares = Counter(
-        itertools.chain.from_iterable({comparison.family for comparison in block[1]} for block in planned.values())
+        itertools.chain.from_iterable({comparison.family for comparison in block[2]} for block in planned.values())
     )
     return [
-        _block(query_ids, rows, comparisons, shares, settings)
-        for (_, query_ids), (rows, comparisons) in planned.items()
+        _block(query_count, rows, comparisons, shares, settings) for query_count, rows, comparisons in planned.values()
     ]
 
 
 def _block(
-    query_ids: tuple[str, ...],
+    query_count: int,
     rows: "dict[tuple[str, str], array[float]]",
     comparisons: list[Comparison],
     shares: "Counter[str]",
@@ -550,7 +550,7 @@ def _block(
     # A family over several sets of queries has a share of the error in each (Bonferroni).
     levels = [1.0 - (1.0 - settings.confidence_level) / shares[name] for name in families]
     return Block(
-        query_count=len(query_ids),
+        query_count=query_count,
         scores=scores,
         pairs=[
             (

@@ -24,7 +24,7 @@ use column::{Column, Description, count};
 use max_t::MaxTMethod;
 use order::Window;
 use product::{TILE, multiply};
-use weights::{CHUNK, Scheme, Source, Weights};
+use weights::{CHUNK, Chunk, Scheme, Source, Weights};
 
 /// Most queries for which every assignment of signs is tried: 2^15 of them.
 pub const EXACT_QUERIES: usize = 16;
@@ -219,8 +219,8 @@ fn bootstrap_together(
         items,
         settings,
         interrupted,
-        |counts, _, weights, (sums, maxima)| {
-            multiply(weights, &matrix.pairs, sums, settings.level);
+        |counts, _, chunk, (sums, maxima)| {
+            multiply(chunk.fill(), &matrix.pairs, sums, settings.level);
             max_t::follow(statistics, sums, maxima, counts, settings.level);
         },
     )?;
@@ -236,7 +236,7 @@ fn bootstrap_together(
             .copied()
             .take(settings.resamples)
             .collect();
-        survey(&sums, column, columns[column].slack, ends)
+        survey(&sums, column, columns[column].slack, ends, settings.level)
     })?;
     drop(sums);
     let mut surveys = surveys;
@@ -273,7 +273,23 @@ fn bootstrap_alone(
     bootstrap::paired_bootstrap(&column.deltas, alone, settings.confidence_level, interrupted)
 }
 
-fn survey(sums: &[i32], column: usize, slack: i32, ends: [Position; 2]) -> Survey {
+fn survey(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], level: Level) -> Survey {
+    match level {
+        Level::Portable => survey_lanes(sums, column, slack, ends),
+        // SAFETY: a `Level` is only made for features that this machine has.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { survey_avx2(sums, column, slack, ends) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn survey_avx2(sums: &[i32], column: usize, slack: i32, ends: [Position; 2]) -> Survey {
+    survey_lanes(sums, column, slack, ends)
+}
+
+#[inline]
+fn survey_lanes(sums: &[i32], column: usize, slack: i32, ends: [Position; 2]) -> Survey {
     let mut scratch = Vec::new();
     let ends = ends.map(|position| Window::around(sums, position, slack, &mut scratch));
     let negative = sums.iter().filter(|&&sum| sum < -slack).count();
@@ -332,11 +348,10 @@ fn add_up_exactly(
         items.into_iter(),
         settings,
         interrupted,
-        |_, _, weights, candidates| {
+        |_, _, mut chunk, candidates| {
             let mut row: Vec<i32> = Vec::with_capacity(queries + 1);
             for same in candidates.chunk_by_mut(|one, other| one.resample == other.resample) {
-                row.clear();
-                row.extend(weights.of_resample(same[0].resample % CHUNK));
+                chunk.count(same[0].resample % CHUNK, &mut row);
                 for candidate in same {
                     let column = columns[candidate.column];
                     candidate.sum = column.planes.weighted_sum(&column.deltas, row.iter().copied());
@@ -403,12 +418,13 @@ fn flip_signs(
         items,
         settings,
         interrupted,
-        |counts, sums, weights, chunk| {
+        |counts, sums, chunk, number| {
+            let weights = chunk.fill();
             sums.clear();
             sums.resize(matrix.width, [0; CHUNK]);
             multiply(weights, &matrix.pairs, sums, settings.level);
             counts.resize(columns.len(), 0);
-            let used = CHUNK.min(assignments - chunk * CHUNK);
+            let used = CHUNK.min(assignments - number * CHUNK);
             for (((sums, limit), column), total) in sums.iter().zip(&limits).zip(columns).zip(counts) {
                 for (within, sum) in sums[..used].iter().map(|sum| sum.abs()).enumerate() {
                     *total += usize::from(
@@ -465,7 +481,7 @@ impl Extreme {
     }
 }
 
-/// Fill the weights of one chunk of resamples after the other and hand them to `work` with the chunk's item.
+/// Draw one chunk of resamples after the other and hand it to `work` with the chunk's item.
 ///
 /// Returns the sums, over all threads, of the counts that `work` keeps. Each thread has a scratch space beside them.
 fn for_each_chunk<T: Send>(
@@ -474,7 +490,7 @@ fn for_each_chunk<T: Send>(
     items: impl Iterator<Item = T> + Send,
     settings: Settings<'_>,
     interrupted: &mut dyn FnMut() -> bool,
-    work: impl Fn(&mut Vec<usize>, &mut Vec<[i32; CHUNK]>, &Weights, T) + Sync,
+    work: impl Fn(&mut Vec<usize>, &mut Vec<[i32; CHUNK]>, Chunk<'_>, T) + Sync,
 ) -> Result<Vec<usize>, Stop> {
     // The random numbers come one after the other, whoever takes them; all that follows is each thread's own.
     let source = Mutex::new((
@@ -487,13 +503,18 @@ fn for_each_chunk<T: Send>(
         || (Vec::new(), Weights::new(queries), Vec::new(), Vec::new()),
         |(numbers, weights, counts, scratch)| {
             let Ok(mut source) = source.lock() else { return false };
-            let Some((chunk, item)) = source.1.next() else {
+            let Some((number, item)) = source.1.next() else {
                 return false;
             };
             source.0.read(queries, numbers);
             drop(source);
-            weights.fill(scheme, chunk, numbers);
-            work(counts, scratch, weights, item);
+            let chunk = Chunk {
+                scheme,
+                number,
+                numbers,
+                weights,
+            };
+            work(counts, scratch, chunk, item);
             true
         },
         |(_, _, counts, _)| counts,

@@ -18,6 +18,7 @@ impl Window {
     ///
     /// With R the rounded and T the exact sums, |T - R| <= slack gives |T_(k) - R_(k)| <= slack for every rank k, so the
     /// resample that has T_(k) lies within 2 slack of R_(k), and a sum further away stays on its side.
+    #[inline]
     #[must_use]
     pub fn around(sums: &[i32], position: Position, slack: i32, scratch: &mut Vec<i32>) -> Self {
         let (at_lower, at_upper) = select(sums, position.lower, scratch);
@@ -45,6 +46,7 @@ const MARGIN: usize = 10;
 /// The value of rank `rank`, from zero, and the one after it (itself at the end).
 ///
 /// A sorted sample brackets the rank, so that only a few values are ordered; where it does not, all are.
+#[inline]
 fn select(values: &[i32], rank: usize, scratch: &mut Vec<i32>) -> (i32, i32) {
     scratch.clear();
     let mut before = 0;

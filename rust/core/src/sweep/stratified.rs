@@ -91,7 +91,8 @@ fn add_means(
         items,
         settings,
         interrupted,
-        |_, _, weights, totals| {
+        |_, _, chunk, totals| {
+            let weights = chunk.fill();
             let mut sums = vec![0_i64; 2 * columns.len()];
             for within in 0..CHUNK {
                 sums.fill(0);

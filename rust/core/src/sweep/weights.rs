@@ -146,6 +146,42 @@ impl Weights {
     }
 }
 
+/// The random numbers of 24 resamples, and room for their weights.
+pub struct Chunk<'a> {
+    /// What the weights are.
+    pub scheme: Scheme,
+    /// Place of the chunk among all.
+    pub number: usize,
+    /// Its random numbers.
+    pub numbers: &'a [u32],
+    /// Room for its weights.
+    pub weights: &'a mut Weights,
+}
+
+impl<'a> Chunk<'a> {
+    /// The weights of all resamples.
+    #[must_use]
+    pub fn fill(self) -> &'a Weights {
+        self.weights.fill(self.scheme, self.number, self.numbers);
+        self.weights
+    }
+
+    /// How often each query was drawn in one bootstrap resample; an odd number of queries is followed by a zero.
+    pub fn count(&mut self, within: usize, counts: &mut Vec<i32>) {
+        let row = &mut self.weights.rows[..self.weights.pairs];
+        count(
+            &self.numbers[within * self.weights.queries..][..self.weights.queries],
+            row,
+        );
+        counts.clear();
+        counts.extend(
+            row.iter()
+                .map(|&pair| unpack(pair))
+                .flat_map(|(first, second)| [first, second]),
+        );
+    }
+}
+
 /// Count how often each query was drawn. A count fits its 16 bits: a query that makes up 2^15 of the draws would be an
 /// event of probability below 10^-100000.
 fn count(draws: &[u32], row: &mut [i32]) {
