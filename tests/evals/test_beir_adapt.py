@@ -385,7 +385,7 @@ def test_a_source_that_changes_after_the_check_is_refused(
 ) -> None:
     source = small_dataset(tmp_path / "source")
 
-    def change_after_the_check(_output: Path) -> list[str]:
+    def change_after_the_check(*_arguments: object, **_options: object) -> list[str]:
         change(source / file)
         return []
 
@@ -396,7 +396,7 @@ def test_a_source_that_changes_after_the_check_is_refused(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-def test_a_full_disk_leaves_the_output_as_it_was(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_output_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, disk = small_dataset(tmp_path / "source", 3_000), tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=False)  # noqa: S607
@@ -404,9 +404,16 @@ def test_a_full_disk_leaves_the_output_as_it_was(tmp_path: Path) -> None:
         pytest.skip("no file system can be mounted here")
     try:
         for output in (disk / "output", disk):
+            with pytest.raises(EvalError, match=r"needs at least 12288000 bytes .* 1048576 free") as caught:
+                adapt_beir_dataset(source, output)
+            assert caught.value.problems[0].kind == "output"
+            assert names_in(disk) == []
+            # The space may also go after the check.
+            monkeypatch.setattr("groundkit.evals.beir.find_obstacles", lambda *_, **__: [])
             with pytest.raises(EvalError, match="No space left on device"):
                 adapt_beir_dataset(source, output)
             assert names_in(disk) == []
+            monkeypatch.undo()
     finally:
         subprocess.run(["umount", str(disk)], check=True)  # noqa: S607
 

@@ -344,7 +344,8 @@ def adapt_beir_dataset(
     destination = _resolve_output(output)
     with open_progress(progress) as report:
         dataset = check_dataset(source, split=split, policy=policy, report=report)
-        inspection = _with_obstacles(dataset.inspection, find_obstacles(destination))
+        obstacles = find_obstacles(destination, dataset.corpus, sharded=layout == "sharded")
+        inspection = _with_obstacles(dataset.inspection, obstacles)
         if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
             raise refusal(inspection)
         publish(

@@ -27,10 +27,13 @@ def read_regular_file(path: str | os.PathLike[str], what: str) -> bytes:
     try:
         # Without O_NONBLOCK, opening a FIFO would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as handle:
+        try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise EvalError(f"cannot read {what} {str(Path(path))!r}: not a regular file")
-            return handle.read()
+            with os.fdopen(descriptor, "rb", closefd=False) as handle:
+                return handle.read()
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError) as error:
         # A ValueError is a path with a NUL in it or one that the file system's encoding cannot express.
         raise EvalError(f"cannot read {what} {str(Path(path))!r}: {error}") from error

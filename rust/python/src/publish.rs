@@ -7,6 +7,7 @@ use groundkit_core::beir::lines;
 use groundkit_core::beir::provenance::{self, CorpusPrint, OutputPrint};
 use groundkit_core::beir::publish::Output;
 use groundkit_core::beir::source::Source;
+use groundkit_core::beir::space::Space;
 use groundkit_core::beir::write::{Adaptation, Layout, Pair};
 use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
@@ -18,12 +19,24 @@ use crate::error::{eval_error, run, run_watched};
 use crate::inspect::CheckedFile;
 use crate::interrupt::Watcher;
 
-/// Say what stands in the way of writing to a resolved output directory.
+/// Say what stands in the way of writing a corpus to a resolved output directory; without a corpus, only what stands
+/// there already.
 #[pyfunction]
-pub fn find_obstacles(py: Python<'_>, output: PathBuf) -> PyResult<Vec<String>> {
+#[pyo3(signature = (output, corpus, *, sharded=false))]
+pub fn find_obstacles(
+    py: Python<'_>,
+    output: PathBuf,
+    corpus: Option<&Bound<'_, CheckedFile>>,
+    sharded: bool,
+) -> PyResult<Vec<String>> {
+    let space = corpus.map_or_else(Space::default, |corpus| corpus.get().0.space);
     Output::new(output)
-        .obstacles()
+        .obstacles(&space, layout(sharded))
         .map_err(|error| eval_error(py, &error.to_string()))
+}
+
+fn layout(sharded: bool) -> Layout {
+    if sharded { Layout::Sharded } else { Layout::Flat }
 }
 
 /// Write documents, judgments and `others` (names and contents) to a resolved output directory, all or nothing; `pairs`
@@ -82,7 +95,7 @@ pub fn publish(
         .iter()
         .map(|(name, content)| (name.as_str(), content.as_ref()))
         .collect();
-    let layout = if sharded { Layout::Sharded } else { Layout::Flat };
+    let layout = layout(sharded);
     let threads = threads::count(threads);
     let (counted, before) = (Arc::clone(corpus), corpus.visited());
     let watcher = Watcher::new(progress, [&corpus.source, &queries.source], move || {

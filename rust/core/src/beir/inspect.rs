@@ -15,6 +15,7 @@ use super::policy::{Naming, Policy};
 use super::problem::{Kind, Problems};
 use super::record::{self, Field, Record};
 use super::source::Source;
+use super::space::Space;
 use crate::error::Error;
 
 /// What the records of a file are.
@@ -127,6 +128,8 @@ pub struct Checked {
     pub mapped: Vec<Box<str>>,
     /// Characters of all texts as they are written.
     pub characters: u64,
+    /// The space that all texts take.
+    pub space: Space,
     /// The first record of each judged identifier, in the order of [`Judged`].
     pub places: Vec<Option<Place>>,
     /// What is wrong.
@@ -145,6 +148,7 @@ struct Found {
     /// Whether an identifier could be the name that another one gets.
     looks_adapted: bool,
     characters: u64,
+    space: Space,
     /// Hash and line of each identifier; the identifiers themselves stand in `arena`.
     hashes: Vec<FoldedHash>,
     id_lines: Vec<u32>,
@@ -226,7 +230,10 @@ impl Examine<'_> {
                         found.problems.add(kind, line, || (String::new(), None));
                     }
                 }
-                let characters = record.document_characters();
+                let (characters, bytes) = record.document_length();
+                if characters > 0 {
+                    found.space.add(bytes, id.len());
+                }
                 place.is_empty = characters == 0;
                 if place.is_empty && is_text {
                     if self.policy.drop_empty && !is_relevant {
@@ -295,6 +302,7 @@ impl Sum {
         self.found.dropped_count += more.dropped_count;
         self.found.looks_adapted |= more.looks_adapted;
         self.found.characters += more.characters;
+        self.found.space.append(more.space);
         self.found.problems.append(more.problems, lines_before);
         for (position, place) in more.judged {
             self.places[position as usize].get_or_insert(Place {
@@ -421,6 +429,7 @@ pub fn check(
         naming: sum.naming,
         mapped,
         characters: sum.found.characters,
+        space: sum.found.space,
         places: sum.places,
         problems,
         visited: AtomicU64::new(0),

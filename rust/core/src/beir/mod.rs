@@ -17,5 +17,6 @@ pub mod publish;
 pub mod qrels;
 pub mod record;
 pub mod source;
+pub mod space;
 pub mod text;
 pub mod write;

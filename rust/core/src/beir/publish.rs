@@ -19,6 +19,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::space::Space;
+use super::write::Layout;
 use crate::error::Error;
 
 /// What a published output holds, in the order of publication: judgments come last, since they name the documents.
@@ -170,20 +172,27 @@ impl Output {
         Ok((directory, Vec::new()))
     }
 
-    /// Say what stands in the way of publishing, without writing anything.
+    /// Say what stands in the way of publishing documents of that `space`, without writing anything.
     ///
     /// # Errors
     /// [`Error::Output`] when the file system cannot be asked.
-    pub fn obstacles(&self) -> Result<Vec<String>, Error> {
+    pub fn obstacles(&self, space: &Space, layout: Layout) -> Result<Vec<String>, Error> {
         let (directory, absent) = match self.open_ancestor(&self.path) {
             Ok(opened) => opened,
             Err(Error::Output { message }) => return Ok(vec![message]),
             Err(error) => return Err(error),
         };
+        let shortages = space
+            .shortages_in(&directory, layout)
+            .map_err(|error| self.failure("examine", "", error))?;
+        let path = super::text::quote(&self.path.to_string_lossy());
+        let mut obstacles: Vec<_> = shortages
+            .iter()
+            .map(|shortage| format!("output {path} {shortage}"))
+            .collect();
         if !absent.is_empty() {
-            return Ok(Vec::new());
+            return Ok(obstacles);
         }
-        let mut obstacles = Vec::new();
         let quoted = |name: &str| super::text::quote(&self.path.join(name).to_string_lossy());
         let stat_of = |name: &str| status(&directory, name).map_err(|error| self.failure("examine", name, error));
         match stat_of(CORPUS)? {

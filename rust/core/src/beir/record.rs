@@ -90,6 +90,17 @@ impl<'a> RawString<'a> {
         self.raw.len() - self.uncounted
     }
 
+    /// A lower bound of the length in bytes: exact without escapes, else one byte a character.
+    #[must_use]
+    #[inline]
+    pub fn least_bytes(self) -> usize {
+        if self.escaped {
+            self.characters()
+        } else {
+            self.raw.len()
+        }
+    }
+
     /// Whether the string has no character.
     #[must_use]
     #[inline]
@@ -290,16 +301,24 @@ impl<'a> Field<'a> {
 }
 
 impl Record<'_> {
-    /// Length in characters of the document's text, zero where it has none.
+    /// Length in characters of the document's text, zero where it has none, and a lower bound of its length in bytes.
     #[must_use]
     #[inline]
-    pub fn document_characters(&self) -> usize {
-        let title = self.title.text().map_or(0, |title| title.strip().characters());
-        let text = self.text.text().map_or(0, |text| text.strip().characters());
-        if title == 0 {
+    pub fn document_length(&self) -> (usize, usize) {
+        let length = |field: &Field<'_>| {
+            field.text().map_or((0, 0), |text| {
+                let text = text.strip();
+                (text.characters(), text.least_bytes())
+            })
+        };
+        let (title, text) = (length(&self.title), length(&self.text));
+        if title.0 == 0 {
             text
         } else {
-            title + TITLE_SEPARATOR.len() + text
+            (
+                title.0 + TITLE_SEPARATOR.len() + text.0,
+                title.1 + TITLE_SEPARATOR.len() + text.1,
+            )
         }
     }
 

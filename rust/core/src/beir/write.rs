@@ -315,6 +315,7 @@ mod tests {
     use crate::beir::inspect::{Judged, Role, check};
     use crate::beir::policy::Policy;
     use crate::beir::source::Source;
+    use crate::beir::space::Space;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -577,7 +578,9 @@ mod tests {
             for (from, to) in &renames[..steps] {
                 fs::rename(from, to).unwrap();
             }
-            let obstacles = Output::new(output.clone()).obstacles().unwrap();
+            let obstacles = Output::new(output.clone())
+                .obstacles(&Space::default(), Layout::Flat)
+                .unwrap();
             if steps == 3 {
                 assert!(obstacles[0].contains("already contains"), "{obstacles:?}");
                 drop(Output::new(output.clone()).stage().unwrap());
@@ -598,7 +601,12 @@ mod tests {
     fn obstacles_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
-        let obstacles = |path: &Path| Output::new(path.to_owned()).obstacles().unwrap().join("; ");
+        let obstacles = |path: &Path| {
+            Output::new(path.to_owned())
+                .obstacles(&Space::default(), Layout::Flat)
+                .unwrap()
+                .join("; ")
+        };
         assert_eq!(obstacles(&root.join("absent/too")), "");
         fs::write(root.join("file"), "").unwrap();
         assert!(obstacles(&root.join("file")).contains("is not a directory"));
