@@ -6,7 +6,7 @@ DEPENDENCIES := $(VENV)/.dependencies
 NATIVE := $(VENV)/.native
 RUST_SOURCES := $(shell find rust Cargo.toml Cargo.lock \( -name target -o -path rust/fuzz \) -prune -o -type f -print)
 
-.PHONY: setup build test test-rust test-python test-slow types demo bench fuzz format lint clean
+.PHONY: setup build test test-rust test-python test-slow types demo bench bench-counts fuzz format lint clean
 
 setup: $(NATIVE)
 build: $(NATIVE)
@@ -48,6 +48,13 @@ bench: $(NATIVE) $(BENCH_PEERS)
 	mkdir -p target/bench
 	$(VENV_PYTHON) benchmarks/significance.py --json target/bench/significance.json
 	$(VENV_PYTHON) benchmarks/corpus_scan.py --json target/bench/corpus_scan.json
+	cargo build --release --locked --quiet --package groundkit-core --examples
+	$(VENV_PYTHON) benchmarks/adapt.py target/release/examples/bare_files --json target/bench/adapt.json
+
+# Needs valgrind. COUNTS=--record after a change of compiler, or one that is meant to change a count.
+bench-counts: $(DEPENDENCIES)
+	cargo build --release --locked --quiet --package groundkit-core --examples
+	$(VENV_PYTHON) benchmarks/counts.py target/release/examples/kernels $(COUNTS)
 
 # evaluatio asks for an older numpy than the rest but runs with this one.
 $(BENCH_PEERS): $(DEPENDENCIES)

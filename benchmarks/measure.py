@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import random
 import statistics
 import subprocess
 import sys
@@ -29,13 +30,15 @@ def interleave(
         The wall times of each run, in seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
+    generator = random.Random(7)
     for round_number in range(repeats + 1):
-        for name, run in runs.items():
+        # In a new order every round: a scheduler makes whoever comes after a long run pay for its time.
+        for name in generator.sample(list(runs), len(runs)):
             taken = times[name]
             if len(taken) >= fewest and sum(taken) > seconds_each:
                 continue
             start = time.perf_counter()
-            run()
+            runs[name]()
             elapsed = time.perf_counter() - start
             if round_number > 0 or elapsed > 1.0:
                 taken.append(elapsed)
@@ -55,12 +58,16 @@ def describe(times: list[float]) -> dict[str, float | int]:
     }
 
 
-def in_child(code: str, *arguments: str) -> str:
+def in_child(code: str, *arguments: str, **environment: str) -> str:
     """Run Python code in a new interpreter, the folder of this file on its path, and return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-c", code, *arguments]
-    child = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603 - us
-    return child.stdout.strip()
+    path = {"PYTHONPATH": str(Path(__file__).parent)}
+    return run(sys.executable, "-c", code, *arguments, environment=path | environment)
+
+
+def run(*command: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command, with more variables in its environment, and return what it prints."""
+    variables = {**os.environ, **(environment or {})}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout.strip()  # noqa: S603 - us
 
 
 def peak_resident() -> float:
