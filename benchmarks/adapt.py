@@ -22,7 +22,8 @@ from generate import write_dataset
 
 ADAPT = (
     "import sys, measure; from time import perf_counter; from pathlib import Path; import adapt; "
-    "source, output = map(Path, sys.argv[2:]); run = adapt.ADAPTERS[sys.argv[1]]; start = perf_counter(); "
+    "from groundkit.evals import beir; source, output = map(Path, sys.argv[2:]); "
+    "run = adapt.ADAPTERS[sys.argv[1]]; start = perf_counter(); "
     "run(source, output); print(perf_counter() - start, measure.peak_resident())"
 )
 
