@@ -1,4 +1,7 @@
 //! Which vector instructions the kernels may use, decided once at run time.
+//!
+//! `Portable` is compiled for the baseline of its target: 128-bit vectors, NEON on 64-bit ARM. There is no AVX-512 level:
+//! a level is only as good as the test that forces it, and no machine at hand could run that test.
 
 use std::sync::OnceLock;
 
