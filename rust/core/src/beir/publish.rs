@@ -294,7 +294,7 @@ impl Output {
         if is_free {
             match lock(&parent, &staging_name, None) {
                 Ok(staging) => {
-                    let new = self.make_new(&staging)?;
+                    let new = self.make_new(&parent, &staging_name, &staging)?;
                     return Ok((
                         Place::Beside {
                             parent,
@@ -324,7 +324,7 @@ impl Output {
         }
         let staging = lock(&output, STAGING_SUFFIX.as_ref(), Some(&output))
             .map_err(|failure| self.describe(&failure, &self.path.join(STAGING_SUFFIX)))?;
-        let new = self.make_new(&staging)?;
+        let new = self.make_new(&output, STAGING_SUFFIX.as_ref(), &staging)?;
         Ok((Place::Inside { output }, staging, new))
     }
 
@@ -339,8 +339,11 @@ impl Output {
         }
     }
 
-    fn make_new(&self, staging: &OwnedFd) -> Result<OwnedFd, Error> {
-        make_directory(staging, NEW, 0o777).map_err(|error| self.failure("create a staging directory for", "", error))
+    fn make_new(&self, directory: &OwnedFd, name: &OsStr, staging: &OwnedFd) -> Result<OwnedFd, Error> {
+        make_directory(staging, NEW, 0o777).map_err(|error| {
+            discard(directory, name, staging);
+            self.failure("create a staging directory for", "", error)
+        })
     }
 }
 
@@ -379,7 +382,11 @@ fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>) -> Result<O
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(LockFailure::Busy),
             Err(Errno::INTR) => continue,
-            Err(error) => return Err(LockFailure::System(error)),
+            Err(error) => {
+                // Only an empty one is removed this way, so that a failure leaves nothing.
+                let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
+                return Err(LockFailure::System(error));
+            }
         }
         // Between opening and locking, the owner may have removed this directory and another made a new one.
         let held = rustix::fs::fstat(&staging)?;
@@ -397,8 +404,18 @@ fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>) -> Result<O
             }
             empty(&staging)?;
         }
-        write_file(&staging, JOURNAL, JOURNAL_START)?;
+        if let Err(error) = write_file(&staging, JOURNAL, JOURNAL_START) {
+            discard(directory, name, &staging);
+            return Err(LockFailure::System(error));
+        }
         return Ok(staging);
+    }
+}
+
+/// Remove a staging directory that is locked; what cannot be removed is left to the next run.
+fn discard(directory: &OwnedFd, name: &OsStr, staging: &OwnedFd) {
+    if empty(staging).is_ok() {
+        let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
     }
 }
 
@@ -599,9 +616,6 @@ impl Staging {
                 rustix::fs::renameat(&self.directory, NEW, parent, name)
                     .map_err(|error| self.failure("move the finished output to", "", error))?;
                 self.done = true;
-                if durable {
-                    rustix::fs::fsync(parent).map_err(|error| self.failure("sync", "", error))?;
-                }
             }
             Place::Inside { output } => {
                 let names: Vec<&str> = [CORPUS].iter().chain(others).chain(&[JUDGMENTS]).copied().collect();
@@ -613,14 +627,17 @@ impl Staging {
                     return Err(self.failure("move the finished parts into", "", error));
                 }
                 self.done = true;
-                if durable {
-                    rustix::fs::fsync(output).map_err(|error| self.failure("sync", "", error))?;
-                }
             }
         }
+        let synced = match &self.place {
+            _ if !durable => Ok(()),
+            Place::Beside { parent, .. } => rustix::fs::fsync(parent),
+            Place::Inside { output } => rustix::fs::fsync(output),
+        };
+        // All has appeared, whether or not the disk could confirm it, so the staging directory has no further use.
         self.created.0.clear();
         self.clear();
-        Ok(())
+        synced.map_err(|error| self.failure("sync", "", error))
     }
 
     fn parts(&self, names: &[&str]) -> Result<Vec<Part>, Errno> {
@@ -667,9 +684,8 @@ impl Staging {
         let named = status(directory, name);
         if let (Ok(held), Ok(Some(named))) = (held, named)
             && (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
-            && empty(&self.directory).is_ok()
         {
-            let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
+            discard(directory, name, &self.directory);
         }
     }
 }
