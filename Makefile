@@ -47,6 +47,7 @@ BENCH_PEERS := $(VENV)/.benchmarks
 bench: $(NATIVE) $(BENCH_PEERS)
 	mkdir -p target/bench
 	$(VENV_PYTHON) benchmarks/significance.py --json target/bench/significance.json
+	$(VENV_PYTHON) benchmarks/sweep.py --json target/bench/sweep.json
 	$(VENV_PYTHON) benchmarks/corpus_scan.py --json target/bench/corpus_scan.json
 	cargo build --release --locked --quiet --package groundkit-core --examples
 	$(VENV_PYTHON) benchmarks/adapt.py target/release/examples/bare_files --json target/bench/adapt.json

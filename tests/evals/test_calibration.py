@@ -41,7 +41,7 @@ def test_the_percentile_interval_holds_its_level_for_many_queries(calibration: M
 
 
 def test_the_percentile_interval_is_too_short_for_few_queries(calibration: ModuleType) -> None:
-    shares = calibration.false_positives(calibration.NULL[1], 20, SIMULATIONS)
+    shares = calibration.false_positives(calibration.NULL[3], 20, SIMULATIONS)
     assert shares["percentile interval"] > 0.05 + MARGIN
 
 

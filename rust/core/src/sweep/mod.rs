@@ -28,6 +28,8 @@ use weights::{CHUNK, Chunk, Scheme, Source, Weights};
 
 /// Most queries for which every assignment of signs is tried: 2^15 of them.
 pub const EXACT_QUERIES: usize = 16;
+/// Comparisons whose sums are gathered together, so that whole cache lines are read.
+const SURVEYED: usize = 8;
 /// Bytes that the sums of the comparisons worked on at a time may take, whatever the number of resamples.
 const GROUP_BYTES: usize = 16 << 20;
 
@@ -227,19 +229,23 @@ fn bootstrap_together(
     max_t.leave(&group, numbers, &counts);
 
     let ends = Position::of_interval(settings.resamples, settings.confidence_level);
-    let surveys = parallel::map(columns.len(), settings.threads, interrupted, |column| {
-        let sums: Vec<i32> = sums
-            .iter()
-            .skip(column)
-            .step_by(matrix.width)
-            .flatten()
-            .copied()
-            .take(settings.resamples)
-            .collect();
-        survey(&sums, column, columns[column].slack, ends, settings.level)
+    let tiles = columns.len().div_ceil(SURVEYED);
+    let surveys = parallel::map(tiles, settings.threads, interrupted, |tile| {
+        let members = tile * SURVEYED..columns.len().min((tile + 1) * SURVEYED);
+        let mut of_columns = vec![Vec::with_capacity(chunks * CHUNK); members.len()];
+        for row in sums.chunks_exact(matrix.width) {
+            for (of_column, sums) in of_columns.iter_mut().zip(&row[members.clone()]) {
+                of_column.extend_from_slice(sums);
+            }
+        }
+        let found = members.zip(of_columns).map(|(column, sums)| {
+            let sums = &sums[..settings.resamples];
+            survey(sums, column, columns[column].slack, ends, settings.level)
+        });
+        found.collect::<Vec<_>>()
     })?;
     drop(sums);
-    let mut surveys = surveys;
+    let mut surveys: Vec<Survey> = surveys.into_iter().flatten().collect();
     let mut candidates: Vec<Candidate> = surveys
         .iter_mut()
         .flat_map(|survey| survey.candidates.drain(..))

@@ -56,8 +56,9 @@ fn select(values: &[i32], rank: usize, scratch: &mut Vec<i32>) -> (i32, i32) {
         let expected = rank * SAMPLE / values.len();
         let low = expected.checked_sub(MARGIN).map_or(i32::MIN, |at| scratch[at]);
         let high = scratch.get(expected + MARGIN).map_or(i32::MAX, |&value| value);
-        scratch.clear();
-        scratch.resize(values.len(), 0);
+        if scratch.len() < values.len() {
+            scratch.resize(values.len(), 0);
+        }
         let mut end = 0;
         for &value in values {
             // Written always and kept by moving on: a branch here would be mispredicted.
