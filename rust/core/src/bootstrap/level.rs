@@ -5,13 +5,15 @@
 
 use std::sync::OnceLock;
 
-/// A set of vector instructions. A value of this type is only made where the machine has them.
+/// A set of vector instructions. A value of this type is only made where the machine has them, and only here: other
+/// crates cannot name the levels that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// What every machine of the target has.
     Portable,
     /// 256-bit integer vectors.
     #[cfg(target_arch = "x86_64")]
+    #[non_exhaustive]
     Avx2,
 }
 

@@ -6,6 +6,10 @@ pub mod mersenne;
 pub mod sum;
 pub mod summary;
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use ahead::Batches;
 use level::Level;
 use mersenne::Draws;
@@ -16,6 +20,12 @@ use summary::Summary;
 const SHARED_FROM: u64 = 2_000_000;
 /// Draws between two questions whether to stop: about 20 ms of work.
 const DRAWS_A_QUESTION: usize = 10_000_000;
+/// What clearing and rounding a superaccumulator costs, in draws.
+const ROUNDING_IN_DRAWS: usize = 200;
+/// Means whose order statistics take so long to find that the caller must be asked meanwhile.
+const LONG_SUMMARY: usize = 1 << 22;
+/// Time between two questions meanwhile.
+const SUMMARY_QUESTION: Duration = Duration::from_millis(20);
 
 /// Why a bootstrap did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,8 +65,38 @@ pub fn paired_bootstrap(
     confidence_level: f64,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Summary, Error> {
-    let mut means = bootstrap_means(deltas, settings, interrupted)?;
-    Ok(Summary::new(&mut means, confidence_level))
+    let means = bootstrap_means(deltas, settings, interrupted)?;
+    summarise(means, confidence_level, interrupted)
+}
+
+/// Summarise the means; where that takes long, another thread does it while this one asks whether to stop.
+fn summarise(
+    mut means: Vec<f64>,
+    confidence_level: f64,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<Summary, Error> {
+    if means.len() < LONG_SUMMARY {
+        return Ok(Summary::new(&mut means, confidence_level));
+    }
+    let (work, taken) = mpsc::channel::<Vec<f64>>();
+    let (done, result) = mpsc::channel();
+    // Not joined: when stopped, it ends on its own and gives its memory back.
+    let spawned = thread::Builder::new().spawn(move || {
+        let summary = taken.recv().map(|mut means| Summary::new(&mut means, confidence_level));
+        summary.map(|summary| done.send(summary))
+    });
+    drop(spawned);
+    // Where the system gives no thread, nobody is there to take the work.
+    if let Err(mpsc::SendError(mut means)) = work.send(means) {
+        return Ok(Summary::new(&mut means, confidence_level));
+    }
+    loop {
+        match result.recv_timeout(SUMMARY_QUESTION) {
+            Ok(summary) => return Ok(summary),
+            Err(_) if interrupted() => return Err(Error::Interrupted),
+            Err(_) => {}
+        }
+    }
 }
 
 /// The means of all resamples, in the order of the stream.
@@ -174,6 +214,7 @@ fn wide_means(
                 }
             }
         }
+        since_question += ROUNDING_IN_DRAWS;
         means.push(sum.round() / count);
     }
     Ok(means)
@@ -282,6 +323,34 @@ mod tests {
                 assert_eq!(means(&deltas, resamples, &[7], threads, Level::best()), one);
             }
         }
+    }
+
+    #[test]
+    fn a_long_summary_is_that_of_one_thread_and_ends_when_asked_to() {
+        let score = |i: u32| f64::from(i.wrapping_mul(2_654_435_761)) - 2e9;
+        let means: Vec<f64> = (0..1 << 22).map(score).collect();
+        assert!(means.len() >= LONG_SUMMARY);
+        let plain = Summary::new(&mut means.clone(), 0.95);
+        assert_eq!(summarise(means.clone(), 0.95, &mut || false), Ok(plain));
+        assert_eq!(summarise(means, 0.95, &mut || true), Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn few_draws_a_resample_do_not_delay_a_question() {
+        // Two deltas too far apart for planes: rounding the sums is most of the work.
+        let settings = Settings {
+            resamples: 200_000,
+            seed: &[7],
+            threads: 1,
+            level: Level::best(),
+        };
+        let mut questions = 0;
+        let mut count = || {
+            questions += 1;
+            false
+        };
+        bootstrap_means(&[1e300, 1e-300], settings, &mut count).unwrap();
+        assert!(questions >= 3, "asked {questions} times");
     }
 
     #[test]
