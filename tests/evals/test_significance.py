@@ -8,6 +8,8 @@ import sys
 import textwrap
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +24,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 NAMES: dict[str, Any] = {"baseline_name": "BM25", "candidate_name": "dense", "metric": "ndcg_at_10"}
+
+# Python refuses to print an integer of as many digits, in a message as in a test's name.
+UNPRINTABLE = pytest.param(10**5000, id="unprintable")
 
 recall_like = st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 2 / 3, 0.25])
 ndcg_like = st.floats(0.0, 1.0)
@@ -141,13 +146,30 @@ def test_any_real_number_is_a_score() -> None:
     assert type(result.resamples) is int
 
 
-@pytest.mark.parametrize("score", ["0.5", None, 1j, b"1", [1.0]])
+@pytest.mark.parametrize("score", ["0.5", None, 1j, np.complex64(1), b"1", [1.0]])
 def test_other_scores_are_a_type_error(score: Any) -> None:
     with pytest.raises(TypeError):
         paired_bootstrap({"a": 0.5}, {"a": score}, **NAMES)
 
 
-@pytest.mark.parametrize("wrong", [{"resamples": 1.5}, {"resamples": "9"}, {"seed": 0.5}, {"confidence_level": "1"}])
+@pytest.mark.parametrize("wrong", ["ab", ["abc"], [("a", 0.5)], 1, None])
+def test_scores_that_are_no_mapping_are_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="must be a mapping"):
+        paired_bootstrap(wrong, {"a": 0.5}, **NAMES)
+    with pytest.raises(TypeError, match="must be a mapping"):
+        paired_bootstrap({"a": 0.5}, wrong, **NAMES)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"resamples": 1.5},
+        {"resamples": "9"},
+        {"seed": 0.5},
+        {"confidence_level": "1"},
+        {"confidence_level": np.array([0.5, 0.9])},
+    ],
+)
 def test_wrong_arguments_are_a_type_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         paired_bootstrap({"a": 0.5}, {"a": 0.5}, **NAMES | wrong)
@@ -159,21 +181,25 @@ def test_a_query_id_that_is_no_string_is_a_type_error(wrong: dict[Any, float]) -
         paired_bootstrap(wrong, wrong, **NAMES)
 
 
-@pytest.mark.parametrize("resamples", [0, -1, 10**30])
+@pytest.mark.parametrize("resamples", [0, -1, 10**30, UNPRINTABLE, pytest.param(-(10**5000), id="negative")])
 def test_resamples_must_be_positive_and_fit_in_memory(resamples: int) -> None:
     with pytest.raises(EvalError, match="resamples must be positive"):
         paired_bootstrap({"a": 0.5}, {"a": 0.5}, **NAMES, resamples=resamples)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95.0, float("nan"), float("inf")])
-def test_a_confidence_level_lies_between_zero_and_one(level: float) -> None:
+@pytest.mark.parametrize(
+    "level",
+    [0.0, 1.0, -0.5, 95.0, math.nan, math.inf, UNPRINTABLE, Fraction(10**30 - 1, 10**30), Decimal("sNaN")],
+)
+def test_a_confidence_level_lies_between_zero_and_one(level: Any) -> None:
     with pytest.raises(EvalError, match="confidence_level must be between 0 and 1"):
         paired_bootstrap({"a": 0.5}, {"a": 0.5}, **NAMES, confidence_level=level)
 
 
-def test_no_query_is_refused() -> None:
+@pytest.mark.parametrize("candidate", [{}, {"a": 0.5}])
+def test_a_baseline_without_queries_is_refused(candidate: Scores) -> None:
     with pytest.raises(EvalError, match="at least one query score"):
-        paired_bootstrap({}, {}, **NAMES)
+        paired_bootstrap({}, candidate, **NAMES)
 
 
 def test_differing_query_ids_are_named_ten_a_side_with_their_number() -> None:
@@ -186,9 +212,17 @@ def test_differing_query_ids_are_named_ten_a_side_with_their_number() -> None:
 
 @pytest.mark.parametrize(
     ("baseline", "candidate"),
-    [(0.0, math.nan), (math.inf, 0.0), (math.inf, math.inf), (-1.7e308, 1.7e308), (0, 10**400)],
+    [
+        (0.0, math.nan),
+        (math.inf, 0.0),
+        (math.inf, math.inf),
+        (-1.7e308, 1.7e308),
+        (0, 10**400),
+        (0.0, Decimal("sNaN")),
+        (Fraction(10**5000 + 1, 10**5000), math.nan),
+    ],
 )
-def test_scores_and_deltas_must_be_finite(baseline: float, candidate: float) -> None:
+def test_scores_and_deltas_must_be_finite(baseline: Any, candidate: Any) -> None:
     with pytest.raises(EvalError, match="must be finite"):
         paired_bootstrap({"q1": baseline, "q2": 0.0}, {"q1": candidate, "q2": 0.0}, **NAMES)
 
@@ -199,9 +233,10 @@ def test_sums_must_be_finite() -> None:
         paired_bootstrap({"q1": 0.0, "q2": 0.0}, {"q1": 1.7e308, "q2": 0.0}, **NAMES)
 
 
-def test_an_unknown_metric_is_refused_before_any_work() -> None:
-    with pytest.raises(EvalError, match="unknown metric 'map'"):
-        paired_bootstrap({}, {}, **NAMES | {"metric": "map"})
+@pytest.mark.parametrize("metric", ["map", None, ["mrr"], np.array(["mrr", "map"])])
+def test_an_unknown_metric_is_refused_before_any_work(metric: Any) -> None:
+    with pytest.raises(EvalError, match="unknown metric"):
+        paired_bootstrap({}, {}, **NAMES | {"metric": metric})
 
 
 def test_significance_is_read_from_the_interval_alone() -> None:
@@ -278,6 +313,12 @@ def test_stages_of_a_real_report_compare_as_the_reference_says(
         resamples=500,
     )
     assert result.model_dump() == expected
+
+
+def test_a_report_that_is_not_read_yet_is_a_type_error() -> None:
+    wrong: Any = {"stages": []}
+    with pytest.raises(TypeError, match="must be an EvalReport"):
+        compare_report_stages(wrong, baseline="bm25", candidate="dense", metric="mrr")
 
 
 def test_an_absent_stage_is_named(report: EvalReport) -> None:

@@ -5,6 +5,7 @@ missing or reordered query raises instead of turning into an unpaired comparison
 so no result depends on the order of calls, on threads or on the machine.
 """
 
+import numbers
 import operator
 import sys
 from array import array
@@ -22,6 +23,8 @@ __all__ = ["BootstrapResult", "MetricName", "compare_report_stages", "paired_boo
 MetricName = Literal["recall_at_1", "recall_at_5", "recall_at_10", "mrr", "ndcg_at_10"]
 
 _IDS_SHOWN = 10
+# Python refuses to print integers of thousands of digits.
+_BITS_SHOWN = 256
 
 
 class BootstrapResult(BaseModel):
@@ -122,12 +125,10 @@ def paired_bootstrap(
             raise TypeError(f"a system's name must be a string, not {type(name).__name__}")
     resample_count = require_resamples(resamples)
     seed_value = int(operator.index(seed))
-    if not 0.0 < confidence_level < 1.0:
-        raise EvalError(f"confidence_level must be between 0 and 1, got {confidence_level}")
-    baseline = dict(baseline_scores)
-    candidate = dict(candidate_scores)
+    level = require_confidence_level(confidence_level)
+    baseline = _read(baseline_scores)
+    candidate = _read(candidate_scores)
     query_ids = _pair(baseline, candidate)
-    level = float(confidence_level)
     comparison = _native.paired_bootstrap(
         _as_floats(baseline, query_ids),
         _as_floats(candidate, query_ids),
@@ -185,6 +186,8 @@ def compare_report_stages(
             `paired_bootstrap`.
     """
     _require_known_metric(metric)
+    if not isinstance(report, EvalReport):
+        raise TypeError(f"the report must be an EvalReport, not {type(report).__name__}")
     names = [stage.stage for stage in report.stages]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -210,23 +213,43 @@ def compare_report_stages(
 
 def _require_known_metric(metric: str) -> None:
     known = get_args(MetricName)
-    if metric not in known:
+    if not isinstance(metric, str) or metric not in known:
         raise EvalError(f"unknown metric {metric!r}; expected one of {', '.join(known)}")
 
 
 def require_resamples(resamples: SupportsIndex) -> int:
     count = int(operator.index(resamples))
     if count <= 0:
-        raise EvalError(f"resamples must be positive, got {count}")
+        raise EvalError(f"resamples must be positive, got {_shown_integer(count)}")
     # Every resample keeps a mean of eight bytes.
     if count > sys.maxsize // 8:
-        raise EvalError(f"resamples must be positive and fit in memory, got {count}; ten thousand is usual")
+        raise EvalError(
+            f"resamples must be positive and fit in memory, got {_shown_integer(count)}; ten thousand is usual"
+        )
     return count
+
+
+def require_confidence_level(confidence_level: float) -> float:
+    try:
+        level = array("d", [confidence_level])[0]
+    except (OverflowError, ValueError) as error:
+        raise EvalError(f"confidence_level must be between 0 and 1: {error}") from None
+    # Compared as a float: a fraction within rounding of 1 leaves no tail.
+    if not 0.0 < level < 1.0:
+        raise EvalError(f"confidence_level must be between 0 and 1, got {level}")
+    return level
+
+
+def _read(scores: Mapping[str, float]) -> dict[str, float]:
+    # Without this `dict` would take pairs, and fail on other sequences in ways of its own.
+    if not hasattr(scores, "keys"):
+        raise TypeError(f"scores must be a mapping from query id to score, not {type(scores).__name__}")
+    return dict(scores)
 
 
 def _pair(baseline: dict[str, float], candidate: dict[str, float]) -> list[str]:
     """Return the query ids in code point order, which is the order of the draws."""
-    if not baseline and not candidate:
+    if not baseline:
         raise EvalError("paired bootstrap requires at least one query score")
     for query_id in (*baseline, *candidate):
         if not isinstance(query_id, str):
@@ -256,22 +279,32 @@ def _stage_scores(stage: StageName, queries: list[QueryResult], metric: MetricNa
 
 
 def _as_floats(scores: dict[str, float], query_ids: list[str]) -> "array[float]":
+    values = [scores[query_id] for query_id in query_ids]
+    for kind in set(map(type, values)):
+        # numpy's complex numbers have a __float__, which drops a part of them.
+        if issubclass(kind, numbers.Complex) and not issubclass(kind, numbers.Real):
+            raise TypeError(f"a score must be a real number, not {kind.__name__}")
     # An array converts by __float__ and __index__ alone: numpy scalars pass, strings and None do not.
     try:
-        return array("d", [scores[query_id] for query_id in query_ids])
-    except OverflowError:
-        raise EvalError("paired bootstrap scores must be finite; an integer score is too large for a float") from None
+        return array("d", values)
+    except (OverflowError, ValueError) as error:
+        raise EvalError(f"paired bootstrap scores must be finite: {error}") from None
 
 
 def _not_finite(baseline: dict[str, float], candidate: dict[str, float], query_ids: list[str]) -> str:
     infinity = float("inf")
     for query_id in query_ids:
-        if not -infinity < float(candidate[query_id]) - float(baseline[query_id]) < infinity:
+        before, after = float(baseline[query_id]), float(candidate[query_id])
+        if not -infinity < after - before < infinity:
             return (
-                f"paired bootstrap scores must be finite: query {query_id!r} has baseline {baseline[query_id]!r} "
-                f"and candidate {candidate[query_id]!r}"
+                f"paired bootstrap scores must be finite: query {query_id!r} has baseline {before} "
+                f"and candidate {after}"
             )
     return f"paired bootstrap scores must be finite, and so must a sum of {len(query_ids)} deltas; these are too large"
+
+
+def _shown_integer(value: int) -> str:
+    return str(value) if value.bit_length() <= _BITS_SHOWN else f"an integer of {value.bit_length()} bits"
 
 
 def shown(query_ids: Collection[str]) -> str:

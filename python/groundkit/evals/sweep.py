@@ -28,7 +28,7 @@ from groundkit.evals.progress import SweepProgressOption, open_sweep_progress
 from groundkit.evals.rendering import Verdict, draw_forest, group_of_best, render_latex, render_markdown, render_rich
 from groundkit.evals.schema import EvalReport
 from groundkit.evals.scores import ScoreTable, read_scores, report_baseline
-from groundkit.evals.significance import require_resamples, shown
+from groundkit.evals.significance import require_confidence_level, require_resamples, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -456,15 +456,14 @@ def _checked(
     threads: int | None,
     executor: Executor | None,
 ) -> _Settings:
-    if not 0.0 < confidence_level < 1.0:
-        raise EvalError(f"confidence_level must be between 0 and 1, got {confidence_level}")
+    level = require_confidence_level(confidence_level)
     for test in tests:
         if test not in get_args(Test):
             raise EvalError(f"unknown test {test!r}; expected one of {', '.join(get_args(Test))}")
     return _Settings(
         resamples=require_resamples(resamples),
         seed=int(operator.index(seed)),
-        confidence_level=float(confidence_level),
+        confidence_level=level,
         tests=frozenset(tests),
         threads=1 if threads is None and executor is not None else threads,
     )
