@@ -130,7 +130,7 @@ mod tests {
             match kind {
                 0 => raw.map(|value| (value / 250.0).floor()).collect(),
                 1 => raw.map(|value| value / 1_009.0).collect(),
-                _ => raw.map(|value| 10.0_f64.powf(value / 3.0)).collect(),
+                _ => raw.map(|value| 10.0_f64.powf(value / 4.0)).collect(),
             }
         };
         let settings = Settings {
