@@ -498,6 +498,8 @@ fn write_journal(staging: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
     for (device, inode, name) in parts {
         let _ = writeln!(text, "{device} {inode} {name}");
     }
+    // A run that was killed while it wrote may have left one.
+    remove(staging, NEXT.as_ref())?;
     write_file(staging, NEXT, &text)?;
     rustix::fs::renameat(staging, NEXT, staging, JOURNAL)
 }
@@ -551,6 +553,9 @@ fn undo(staging: &OwnedFd, new: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> R
             rustix::fs::renameat(staging, &old, output, OsStr::from_bytes(name))?;
         }
     }
+    // Once the parts are gone, their inodes may be given to files of others; the journal must not name them then. Where
+    // it cannot be written, it is removed right after.
+    let _ = write_journal(staging, &[]);
     Ok(())
 }
 
@@ -721,4 +726,28 @@ fn rename_into_absent(directory: &OwnedFd, name: &str, output: &OwnedFd) -> Resu
         return Err(Errno::EXIST);
     }
     rustix::fs::renameat(directory, name, output, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_undone_publication_is_forgotten_so_that_its_inodes_may_be_used_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let output = File::open(directory.path()).unwrap().into();
+        let staging = make_directory(&output, "staging", 0o700).unwrap();
+        let new = make_directory(&staging, NEW, 0o700).unwrap();
+        make_directory(&output, CORPUS, 0o700).unwrap();
+        let corpus = status(&output, CORPUS).unwrap().unwrap();
+        let parts = [(corpus.st_dev, corpus.st_ino, CORPUS.to_owned())];
+        // What a run leaves that was killed while it wrote its journal.
+        write_file(&staging, "journal-next", "half").unwrap();
+        write_journal(&staging, &parts).unwrap();
+        assert_eq!(read_journal(&staging).unwrap().unwrap(), parts);
+        undo(&staging, &new, &output, &parts).unwrap();
+        assert!(status(&output, CORPUS).unwrap().is_none());
+        assert!(status(&new, CORPUS).unwrap().is_some());
+        assert_eq!(read_journal(&staging).unwrap().unwrap(), []);
+    }
 }
