@@ -10,7 +10,7 @@ use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe
 use super::ids::{self, FoldedHash, Hashing, IdTable, Insertion};
 use super::lanes::{Job, Lanes, Level};
 use super::lines::{Content, Region, read};
-use super::mapping::{adapted_id, looks_adapted};
+use super::mapping::{NAME_LIMIT, adapted_id, looks_adapted};
 use super::policy::{Naming, Policy};
 use super::problem::{Kind, Problems};
 use super::record::{self, Field, Record};
@@ -232,7 +232,9 @@ impl Examine<'_> {
                 }
                 let (characters, bytes) = record.document_length();
                 if characters > 0 {
-                    found.space.add(bytes, id.len());
+                    let is_renamed = self.policy.map_ids && check_document_id(id).is_err();
+                    let name = if is_renamed { id.len().min(NAME_LIMIT) } else { id.len() };
+                    found.space.add(bytes, name);
                 }
                 place.is_empty = characters == 0;
                 if place.is_empty && is_text {

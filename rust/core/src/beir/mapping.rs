@@ -9,6 +9,9 @@ const SLUG_LIMIT: usize = 48;
 /// name with a probability below 10^-10 (birthday bound n^2 / 2^81).
 const HASH_BYTES: usize = 10;
 
+/// Longest name that is given, in bytes.
+pub const NAME_LIMIT: usize = SLUG_LIMIT + 1 + 2 * HASH_BYTES;
+
 /// Name `raw` so that it is admissible as a document and as a query identifier.
 ///
 /// The name depends on `raw` alone, so one identifier has one name in every run and every subset of a dataset.
@@ -21,7 +24,7 @@ const HASH_BYTES: usize = 10;
 /// ```
 #[must_use]
 pub fn adapted_id(raw: &str) -> String {
-    let mut name = String::with_capacity(SLUG_LIMIT + 1 + 2 * HASH_BYTES);
+    let mut name = String::with_capacity(NAME_LIMIT);
     // NFKD takes an accented letter apart, so that its base letter stays readable.
     for character in raw.nfkd() {
         if name.len() == SLUG_LIMIT {
@@ -80,7 +83,7 @@ mod tests {
         #[test]
         fn every_name_matches_the_judgment_pattern(raw in any::<String>()) {
             let name = adapted_id(&raw);
-            prop_assert!(name.len() <= SLUG_LIMIT + 1 + 2 * HASH_BYTES);
+            prop_assert!(name.len() <= NAME_LIMIT);
             prop_assert!(looks_adapted(name.as_bytes()));
             for part in name.split('-') {
                 prop_assert!(!part.is_empty());
