@@ -1,7 +1,6 @@
 //! Which vector instructions the kernels may use, decided once at run time.
 //!
-//! `Portable` is compiled for the baseline of its target: 128-bit vectors, NEON on 64-bit ARM. There is no AVX-512 level:
-//! a level is only as good as the test that forces it, and no machine at hand could run that test.
+//! `Portable` is compiled for the baseline of its target: 128-bit vectors, NEON on 64-bit ARM.
 
 use std::sync::OnceLock;
 
@@ -15,6 +14,10 @@ pub enum Level {
     #[cfg(target_arch = "x86_64")]
     #[non_exhaustive]
     Avx2,
+    /// 512-bit integer vectors with a multiplication that adds (VNNI), as all server processors have since 2022.
+    #[cfg(target_arch = "x86_64")]
+    #[non_exhaustive]
+    Avx512,
 }
 
 impl Level {
@@ -32,6 +35,14 @@ impl Level {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
             levels.push(Self::Avx2);
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vnni")
+            {
+                levels.push(Self::Avx512);
+            }
         }
         levels
     }
@@ -43,6 +54,8 @@ impl Level {
             Self::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
         }
     }
 }

@@ -73,13 +73,13 @@ impl Mersenne {
             Level::Portable => regenerate(&mut self.state),
             // SAFETY: a `Level` is only made for features that this machine has.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { regenerate_avx2(&mut self.state) },
+            Level::Avx2 | Level::Avx512 => unsafe { regenerate_avx2(&mut self.state) },
         }
     }
 
     /// Write to `indices` every accepted draw of `below` from the current block, in stream order.
     ///
-    /// `indices` must hold at least `start + 624 + 8` entries; returns the end of what was written.
+    /// `indices` must hold at least `start + 624 + SLACK` entries; returns the end of what was written.
     fn accept(&self, below: u32, indices: &mut [u32], start: usize, level: Level) -> usize {
         let room = &mut indices[start..start + STATE_WORDS + SLACK];
         let shift = below.leading_zeros();
@@ -89,6 +89,9 @@ impl Mersenne {
                 // SAFETY: a `Level` is only made for features that this machine has.
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => unsafe { avx2::accept(&self.state, shift, below, room) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { avx512::accept(&self.state, shift, below, room) },
             }
     }
 }
@@ -110,6 +113,13 @@ impl Batch {
     pub fn indices(&self) -> &[u32] {
         &self.buffer[..self.end]
     }
+}
+
+/// A place in the stream of draws.
+pub struct Mark {
+    generator: Mersenne,
+    /// Draws of the generator's last blocks that have not been handed out.
+    buffered: Vec<u32>,
 }
 
 /// The stream of `randrange(below)`, in batches or piece by piece.
@@ -182,6 +192,39 @@ impl Draws {
         }
     }
 
+    /// Make the next `wanted` draws the first of `draws`, which may hold others behind them.
+    pub fn read(&mut self, wanted: usize, draws: &mut Vec<u32>) {
+        draws.resize(draws.len().max(wanted + STATE_WORDS + SLACK), 0);
+        let mut end = wanted.min(self.end - self.start);
+        draws[..end].copy_from_slice(&self.buffer[self.start..][..end]);
+        self.start += end;
+        if end < wanted {
+            // Nothing is buffered any more, so whole blocks go to their place at once.
+            while end < wanted {
+                self.generator.advance(self.level);
+                end = self.generator.accept(self.below, draws, end, self.level);
+            }
+            (self.start, self.end) = (0, end - wanted);
+            self.buffer[..self.end].copy_from_slice(&draws[wanted..end]);
+        }
+    }
+
+    /// Where the stream stands.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            generator: self.generator.clone(),
+            buffered: self.buffer[self.start..self.end].to_vec(),
+        }
+    }
+
+    /// Go on where the stream stood.
+    pub fn return_to(&mut self, mark: &Mark) {
+        self.generator.clone_from(&mark.generator);
+        (self.start, self.end) = (0, mark.buffered.len());
+        self.buffer[..self.end].copy_from_slice(&mark.buffered);
+    }
+
     /// The next draws, at least one and no more than `most` (which is at least one).
     pub fn take(&mut self, most: usize) -> &[u32] {
         while self.start == self.end {
@@ -228,7 +271,7 @@ impl Words {
 }
 
 /// Entries past the last accepted index that a vector store may touch.
-const SLACK: usize = 8;
+const SLACK: usize = 16;
 
 #[expect(
     clippy::cast_possible_truncation,
@@ -260,6 +303,7 @@ fn regenerate(state: &mut [u32; STATE_WORDS]) {
     state[STATE_WORDS - 1] = mix(last, state[0], state[MIDDLE - 1]);
 }
 
+/// Wider vectors are slower here: the words mixed in lie at no multiple of their size.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn regenerate_avx2(state: &mut [u32; STATE_WORDS]) {
@@ -328,7 +372,7 @@ mod avx2 {
         let mut end = 0;
         for eight in state.chunks_exact(8) {
             // SAFETY: `eight` holds 8 words; `room` has at least 8 entries behind `end`, since `end` grows by at most
-            // 8 for each of the 78 groups and the assertion above leaves a slack of 8.
+            // 8 for each of the 78 groups and the assertion above leaves a slack of more.
             unsafe {
                 let mut y = _mm256_loadu_si256(eight.as_ptr().cast::<__m256i>());
                 y = _mm256_xor_si256(y, _mm256_srli_epi32::<11>(y));
@@ -342,6 +386,48 @@ mod avx2 {
                 let packed = _mm256_permutevar8x32_epi32(y, order);
                 _mm256_storeu_si256(room.as_mut_ptr().add(end).cast::<__m256i>(), packed);
                 end += mask.count_ones() as usize;
+            }
+        }
+        end
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::{SLACK, STATE_WORDS};
+    use std::arch::x86_64::{
+        __m512i, _mm_cvtsi32_si128, _mm512_and_si512, _mm512_cmplt_epu32_mask, _mm512_loadu_si512,
+        _mm512_maskz_compress_epi32, _mm512_set1_epi32, _mm512_slli_epi32, _mm512_srl_epi32, _mm512_srli_epi32,
+        _mm512_storeu_si512, _mm512_xor_si512,
+    };
+
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "the loads and stores are those that need no alignment"
+    )]
+    #[target_feature(enable = "avx512f,popcnt")]
+    pub(super) fn accept(state: &[u32; STATE_WORDS], shift: u32, below: u32, room: &mut [u32]) -> usize {
+        assert!(room.len() >= STATE_WORDS + SLACK);
+        let mask7 = _mm512_set1_epi32(0x9d2c_5680_u32.cast_signed());
+        let mask15 = _mm512_set1_epi32(0xefc6_0000_u32.cast_signed());
+        let count = _mm_cvtsi32_si128(shift.cast_signed());
+        let limit = _mm512_set1_epi32(below.cast_signed());
+        let mut end = 0;
+        for sixteen in state.chunks_exact(16) {
+            // SAFETY: `sixteen` holds 16 words; `room` has at least 16 entries behind `end`, since `end` grows by at
+            // most 16 for each of the 39 groups and the assertion above leaves a slack of 16.
+            unsafe {
+                let mut y = _mm512_loadu_si512(sixteen.as_ptr().cast::<__m512i>());
+                y = _mm512_xor_si512(y, _mm512_srli_epi32::<11>(y));
+                y = _mm512_xor_si512(y, _mm512_and_si512(_mm512_slli_epi32::<7>(y), mask7));
+                y = _mm512_xor_si512(y, _mm512_and_si512(_mm512_slli_epi32::<15>(y), mask15));
+                y = _mm512_xor_si512(y, _mm512_srli_epi32::<18>(y));
+                y = _mm512_srl_epi32(y, count);
+                let accepted = _mm512_cmplt_epu32_mask(y, limit);
+                // Compressed in a register: compressing into memory is slow on Zen 4.
+                let packed = _mm512_maskz_compress_epi32(accepted, y);
+                _mm512_storeu_si512(room.as_mut_ptr().add(end).cast::<__m512i>(), packed);
+                end += accepted.count_ones() as usize;
             }
         }
         end
@@ -362,6 +448,29 @@ mod tests {
         // random.Random(seed).randrange(below), five times, printed by CPython 3.11.
         for level in Level::available() {
             assert_eq!(first(&[7], 300, level), [165, 77, 202, 24, 37]);
+        }
+    }
+
+    #[test]
+    fn draws_are_read_in_order_from_any_mark() {
+        for below in [1, 3, 300, 70_000] {
+            let mut plain = Draws::new(&[7], below, Level::Portable);
+            let expected: Vec<u32> = (0..20_000).map(|_| plain.take(1)[0]).collect();
+            for level in Level::available() {
+                let mut draws = Draws::new(&[7], below, level);
+                let (mut marks, mut start, mut read) = (Vec::new(), 0, Vec::new());
+                for wanted in [1, 0, 700, 9_000, 3, 5_000, 12] {
+                    marks.push((draws.mark(), start, wanted));
+                    draws.read(wanted, &mut read);
+                    assert_eq!(read[..wanted], expected[start..start + wanted]);
+                    start += wanted;
+                }
+                for (mark, start, wanted) in marks.iter().rev() {
+                    draws.return_to(mark);
+                    draws.read(*wanted, &mut read);
+                    assert_eq!(read[..*wanted], expected[*start..start + wanted]);
+                }
+            }
         }
     }
 

@@ -211,12 +211,21 @@ pub fn follow(
         // SAFETY: a `Level` is only made for features that this machine has.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { follow_avx2(statistics, sums, maxima, counts) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { follow_avx512(statistics, sums, maxima, counts) },
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn follow_avx2(statistics: &[Statistic], sums: &[[i32; CHUNK]], maxima: &mut [[f64; CHUNK]], counts: &mut [usize]) {
+    follow_lanes(statistics, sums, maxima, counts);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn follow_avx512(statistics: &[Statistic], sums: &[[i32; CHUNK]], maxima: &mut [[f64; CHUNK]], counts: &mut [usize]) {
     follow_lanes(statistics, sums, maxima, counts);
 }
 

@@ -18,11 +18,12 @@ pub mod weights;
 use std::sync::Mutex;
 
 use crate::bootstrap::level::Level;
+use crate::bootstrap::mersenne::{Draws, Mark};
 use crate::bootstrap::summary::{Position, Summary};
 use crate::bootstrap::{self, Error as Stop, reserve};
 use column::{Column, Description, count};
 use max_t::MaxTMethod;
-use order::Window;
+use order::{Tails, Window};
 use product::{TILE, multiply};
 use weights::{CHUNK, Chunk, Scheme, Source, Weights};
 
@@ -30,6 +31,8 @@ use weights::{CHUNK, Chunk, Scheme, Source, Weights};
 pub const EXACT_QUERIES: usize = 16;
 /// Comparisons whose sums are gathered together, so that whole cache lines are read.
 const SURVEYED: usize = 8;
+/// Weights made at a time at least, so that threads hardly ever wait for each other's drawing.
+const WEIGHTS_AT_A_TIME: usize = 1 << 15;
 /// Bytes that the sums of the comparisons worked on at a time may take, whatever the number of resamples.
 const GROUP_BYTES: usize = 16 << 20;
 
@@ -215,7 +218,7 @@ fn bootstrap_together(
     let items = sums
         .chunks_exact_mut(matrix.width)
         .zip(group.maxima.chunks_exact_mut(group.families));
-    let counts = for_each_chunk(
+    let drawn = for_each_chunk(
         Scheme::Counts,
         queries,
         items,
@@ -226,7 +229,7 @@ fn bootstrap_together(
             max_t::follow(statistics, sums, maxima, counts, settings.level);
         },
     )?;
-    max_t.leave(&group, numbers, &counts);
+    max_t.leave(&group, numbers, &drawn.counts);
 
     let ends = Position::of_interval(settings.resamples, settings.confidence_level);
     let tiles = columns.len().div_ceil(SURVEYED);
@@ -238,9 +241,10 @@ fn bootstrap_together(
                 of_column.extend_from_slice(sums);
             }
         }
+        let mut tails = Tails::default();
         let found = members.zip(of_columns).map(|(column, sums)| {
             let sums = &sums[..settings.resamples];
-            survey(sums, column, columns[column].slack, ends, settings.level)
+            survey(sums, column, columns[column].slack, ends, &mut tails, settings.level)
         });
         found.collect::<Vec<_>>()
     })?;
@@ -250,7 +254,7 @@ fn bootstrap_together(
         .iter_mut()
         .flat_map(|survey| survey.candidates.drain(..))
         .collect();
-    add_up_exactly(&mut candidates, columns, settings, interrupted)?;
+    add_up_exactly(&mut candidates, columns, &drawn, settings, interrupted)?;
     candidates.sort_unstable_by_key(|candidate| candidate.column);
     let mut candidates = candidates.as_slice();
     Ok(surveys
@@ -279,27 +283,35 @@ fn bootstrap_alone(
     bootstrap::paired_bootstrap(&column.deltas, alone, settings.confidence_level, interrupted)
 }
 
-fn survey(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], level: Level) -> Survey {
+fn survey(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails, level: Level) -> Survey {
     match level {
-        Level::Portable => survey_lanes(sums, column, slack, ends),
+        Level::Portable => survey_lanes(sums, column, slack, ends, tails),
         // SAFETY: a `Level` is only made for features that this machine has.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { survey_avx2(sums, column, slack, ends) },
+        Level::Avx2 => unsafe { survey_avx2(sums, column, slack, ends, tails) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { survey_avx512(sums, column, slack, ends, tails) },
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn survey_avx2(sums: &[i32], column: usize, slack: i32, ends: [Position; 2]) -> Survey {
-    survey_lanes(sums, column, slack, ends)
+fn survey_avx2(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
+    survey_lanes(sums, column, slack, ends, tails)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn survey_avx512(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
+    survey_lanes(sums, column, slack, ends, tails)
 }
 
 #[inline]
-fn survey_lanes(sums: &[i32], column: usize, slack: i32, ends: [Position; 2]) -> Survey {
-    let mut scratch = Vec::new();
-    let ends = ends.map(|position| Window::around(sums, position, slack, &mut scratch));
-    let negative = sums.iter().filter(|&&sum| sum < -slack).count();
-    let positive = sums.iter().filter(|&&sum| sum > slack).count();
+fn survey_lanes(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
+    let ends = Window::around(sums, ends, slack, tails);
+    let negative = sums.iter().map(|&sum| u32::from(sum < -slack)).sum::<u32>() as usize;
+    let positive = sums.iter().map(|&sum| u32::from(sum > slack)).sum::<u32>() as usize;
     let mut candidates = Vec::new();
     if slack > 0 {
         let wanted = |sum: i32| ends[0].holds(sum) || ends[1].holds(sum) || (-slack <= sum && sum <= slack);
@@ -325,46 +337,38 @@ fn survey_lanes(sums: &[i32], column: usize, slack: i32, ends: [Position; 2]) ->
     }
 }
 
-/// Draw the resamples once more and add up the candidates; leaves them ordered by resample.
+/// Draw the resamples of the candidates once more and add up their deltas.
 fn add_up_exactly(
     candidates: &mut [Candidate],
     columns: &[&Column],
+    drawn: &Drawn,
     settings: Settings<'_>,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<(), Stop> {
-    let Some(queries) = columns
-        .first()
-        .map(|column| column.deltas.len())
-        .filter(|_| !candidates.is_empty())
-    else {
-        return Ok(());
-    };
+    let queries = columns[0].deltas.len();
     candidates.sort_unstable_by_key(|candidate| candidate.resample);
-    let mut left = candidates;
-    let items = (0..settings.resamples.div_ceil(CHUNK)).map(|chunk| {
-        let end = left.partition_point(|candidate| candidate.resample < (chunk + 1) * CHUNK);
-        let (of_chunk, rest) = std::mem::take(&mut left).split_at_mut(end);
-        left = rest;
-        of_chunk
-    });
-    let items: Vec<&mut [Candidate]> = items.collect();
-    for_each_chunk(
-        Scheme::Counts,
-        queries,
-        items.into_iter(),
-        settings,
-        interrupted,
-        |_, _, mut chunk, candidates| {
-            let mut row: Vec<i32> = Vec::with_capacity(queries + 1);
-            for same in candidates.chunk_by_mut(|one, other| one.resample == other.resample) {
-                chunk.count(same[0].resample % CHUNK, &mut row);
-                for candidate in same {
-                    let column = columns[candidate.column];
-                    candidate.sum = column.planes.weighted_sum(&column.deltas, row.iter().copied());
-                }
-            }
-        },
-    )?;
+    let span = CHUNK * drawn.chunks_at_a_time;
+    let together: Vec<&[Candidate]> = candidates
+        .chunk_by(|one, other| one.resample / span == other.resample / span)
+        .collect();
+    let sums = parallel::map(together.len(), settings.threads, interrupted, |number| {
+        let candidates = together[number];
+        let first = candidates[0].resample / span * span;
+        let last = candidates[candidates.len() - 1].resample;
+        let mut draws = Draws::new(settings.seed, queries, settings.level);
+        draws.return_to(&drawn.marks[first / span]);
+        let mut indices = Vec::new();
+        draws.read((last + 1 - first) * queries, &mut indices);
+        let sums = candidates.iter().map(|candidate| {
+            let indices = &indices[(candidate.resample - first) * queries..][..queries];
+            let column = columns[candidate.column];
+            bootstrap::resample_sum(&column.planes, &column.deltas, indices, settings.level)
+        });
+        sums.collect::<Vec<f64>>()
+    })?;
+    for (candidate, sum) in candidates.iter_mut().zip(sums.into_iter().flatten()) {
+        candidate.sum = sum;
+    }
     Ok(())
 }
 
@@ -418,7 +422,7 @@ fn flip_signs(
     let matrix = Matrix::new(columns.iter(), queries);
     let limits: Vec<Extreme> = columns.iter().map(Extreme::new).collect();
     let items = 0..assignments.div_ceil(CHUNK);
-    let counts = for_each_chunk(
+    let drawn = for_each_chunk(
         scheme,
         queries,
         items,
@@ -441,7 +445,8 @@ fn flip_signs(
             }
         },
     )?;
-    Ok(counts
+    Ok(drawn
+        .counts
         .into_iter()
         .map(|as_extreme| SignFlip {
             as_extreme,
@@ -487,9 +492,19 @@ impl Extreme {
     }
 }
 
+/// What is left of drawing all chunks.
+struct Drawn {
+    /// The sums, over all threads, of the counts that were kept.
+    counts: Vec<usize>,
+    /// Chunks that were drawn at a time.
+    chunks_at_a_time: usize,
+    /// Where the stream of indices stood each time.
+    marks: Vec<Mark>,
+}
+
 /// Draw one chunk of resamples after the other and hand it to `work` with the chunk's item.
 ///
-/// Returns the sums, over all threads, of the counts that `work` keeps. Each thread has a scratch space beside them.
+/// `work` keeps counts, and each thread has a scratch space beside them.
 fn for_each_chunk<T: Send>(
     scheme: Scheme,
     queries: usize,
@@ -497,33 +512,44 @@ fn for_each_chunk<T: Send>(
     settings: Settings<'_>,
     interrupted: &mut dyn FnMut() -> bool,
     work: impl Fn(&mut Vec<usize>, &mut Vec<[i32; CHUNK]>, Chunk<'_>, T) + Sync,
-) -> Result<Vec<usize>, Stop> {
+) -> Result<Drawn, Stop> {
+    let numbers_a_chunk = CHUNK * scheme.numbers(queries);
+    let chunks_at_a_time = WEIGHTS_AT_A_TIME.div_ceil(CHUNK * queries);
     // The random numbers come one after the other, whoever takes them; all that follows is each thread's own.
     let source = Mutex::new((
         Source::new(scheme, settings.seed, queries, settings.level),
         items.enumerate(),
+        Vec::new(),
     ));
     let counts = parallel::work(
         settings.threads,
         interrupted,
-        || (Vec::new(), Weights::new(queries), Vec::new(), Vec::new()),
-        |(numbers, weights, counts, scratch)| {
+        || {
+            let weights = Weights::new(queries, settings.level);
+            (Vec::new(), Vec::new(), weights, Vec::new(), Vec::new())
+        },
+        |(taken, numbers, weights, counts, scratch)| {
             let Ok(mut source) = source.lock() else { return false };
-            let Some((number, item)) = source.1.next() else {
+            let (stream, items, marks) = &mut *source;
+            taken.extend(items.take(chunks_at_a_time));
+            if taken.is_empty() {
                 return false;
-            };
-            source.0.read(queries, numbers);
+            }
+            marks.extend(stream.mark());
+            stream.read(taken.len() * numbers_a_chunk, numbers);
             drop(source);
-            let chunk = Chunk {
-                scheme,
-                number,
-                numbers,
-                weights,
-            };
-            work(counts, scratch, chunk, item);
+            for (place, (number, item)) in taken.drain(..).enumerate() {
+                let chunk = Chunk {
+                    scheme,
+                    number,
+                    numbers: &numbers[place * numbers_a_chunk..],
+                    weights,
+                };
+                work(counts, scratch, chunk, item);
+            }
             true
         },
-        |(_, _, counts, _)| counts,
+        |(_, _, _, counts, _)| counts,
     )?;
     let mut total = Vec::new();
     for counts in counts {
@@ -532,7 +558,11 @@ fn for_each_chunk<T: Send>(
             *total += count;
         }
     }
-    Ok(total)
+    Ok(Drawn {
+        counts: total,
+        chunks_at_a_time,
+        marks: source.into_inner().map(|(_, _, marks)| marks).unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]

@@ -14,21 +14,23 @@ pub struct Window {
 }
 
 impl Window {
-    /// Find the window around `position` for exact sums that lie at most `slack` from the rounded ones.
+    /// Find the windows around the two ends of an interval, for exact sums at most `slack` from the rounded ones.
     ///
     /// With R the rounded and T the exact sums, |T - R| <= slack gives |T_(k) - R_(k)| <= slack for every rank k, so the
     /// resample that has T_(k) lies within 2 slack of R_(k), and a sum further away stays on its side.
     #[inline]
     #[must_use]
-    pub fn around(sums: &[i32], position: Position, slack: i32, scratch: &mut Vec<i32>) -> Self {
-        let (at_lower, at_upper) = select(sums, position.lower, scratch);
-        let low = at_lower.saturating_sub(slack.saturating_mul(2));
-        let high = at_upper.saturating_add(slack.saturating_mul(2));
-        Self {
-            low,
-            high,
-            below: sums.iter().filter(|&&sum| sum < low).count(),
-        }
+    pub fn around(sums: &[i32], ends: [Position; 2], slack: i32, tails: &mut Tails) -> [Self; 2] {
+        tails
+            .select(sums, ends.map(|end| end.lower))
+            .map(|(at_lower, at_upper)| {
+                let low = at_lower.saturating_sub(slack.saturating_mul(2));
+                Self {
+                    low,
+                    high: at_upper.saturating_add(slack.saturating_mul(2)),
+                    below: sums.iter().map(|&sum| u32::from(sum < low)).sum::<u32>() as usize,
+                }
+            })
     }
 
     /// Whether a rounded sum lies in the window.
@@ -38,42 +40,65 @@ impl Window {
     }
 }
 
-/// Sampled sums that bracket an order statistic.
+/// Sampled values that bound the tails.
 const SAMPLE: usize = 256;
-/// Ranks of the sample between an order statistic and each bracket: about four standard deviations at the 2.5 % point.
+/// Ranks of the sample between an order statistic and the bound of its tail: about four standard deviations at the
+/// 2.5 % point.
 const MARGIN: usize = 10;
 
-/// The value of rank `rank`, from zero, and the one after it (itself at the end).
-///
-/// A sorted sample brackets the rank, so that only a few values are ordered; where it does not, all are.
-#[inline]
-fn select(values: &[i32], rank: usize, scratch: &mut Vec<i32>) -> (i32, i32) {
-    scratch.clear();
-    let mut before = 0;
-    if values.len() >= 8 * SAMPLE {
-        scratch.extend(values.iter().step_by(values.len() / SAMPLE).take(SAMPLE));
-        scratch.sort_unstable();
-        let expected = rank * SAMPLE / values.len();
-        let low = expected.checked_sub(MARGIN).map_or(i32::MIN, |at| scratch[at]);
-        let high = scratch.get(expected + MARGIN).map_or(i32::MAX, |&value| value);
-        if scratch.len() < values.len() {
-            scratch.resize(values.len(), 0);
+/// Room for the values at both ends of many.
+#[derive(Default)]
+pub struct Tails {
+    sample: Vec<i32>,
+    low: Vec<i32>,
+    high: Vec<i32>,
+}
+
+impl Tails {
+    /// The values of two ranks from zero, the lower one first, and each time the value after it (itself at the end).
+    ///
+    /// A sorted sample bounds the tails, so that only a few values are ordered; where it misleads, all are.
+    #[inline]
+    fn select(&mut self, values: &[i32], ranks: [usize; 2]) -> [(i32, i32); 2] {
+        let length = values.len();
+        let (mut low, mut high) = (0, 0);
+        if length >= 8 * SAMPLE {
+            self.sample.clear();
+            self.sample.extend(values.iter().step_by(length / SAMPLE).take(SAMPLE));
+            self.sample.sort_unstable();
+            let expected = ranks.map(|rank| rank * SAMPLE / length);
+            let low_bound = *self.sample.get(expected[0] + MARGIN).unwrap_or(&i32::MAX);
+            let high_bound = expected[1].checked_sub(MARGIN).map_or(i32::MIN, |at| self.sample[at]);
+            self.low.resize(self.low.len().max(length), 0);
+            self.high.resize(self.high.len().max(length), 0);
+            for &value in values {
+                // Written always and kept by moving on: a branch here would be mispredicted.
+                self.low[low] = value;
+                low += usize::from(value <= low_bound);
+                self.high[high] = value;
+                high += usize::from(value >= high_bound);
+            }
         }
-        let mut end = 0;
-        for &value in values {
-            // Written always and kept by moving on: a branch here would be mispredicted.
-            scratch[end] = value;
-            end += usize::from(low <= value && value <= high);
-            before += usize::from(value < low);
+        let all = |tail: &mut Vec<i32>| {
+            tail.clear();
+            tail.extend_from_slice(values);
+            length
+        };
+        if ranks[0] + 1 >= low {
+            low = all(&mut self.low);
         }
-        scratch.truncate(end);
+        if ranks[1] + high < length {
+            high = all(&mut self.high);
+        }
+        [
+            with_next(&mut self.low[..low], ranks[0]),
+            with_next(&mut self.high[..high], ranks[1] + high - length),
+        ]
     }
-    if rank < before || rank + 1 >= before + scratch.len() {
-        before = 0;
-        scratch.clear();
-        scratch.extend_from_slice(values);
-    }
-    let (_, &mut at_rank, above) = scratch.select_nth_unstable(rank - before);
+}
+
+fn with_next(values: &mut [i32], rank: usize) -> (i32, i32) {
+    let (_, &mut at_rank, above) = values.select_nth_unstable(rank);
     (at_rank, above.iter().copied().min().unwrap_or(at_rank))
 }
 
@@ -86,32 +111,38 @@ mod tests {
     proptest! {
         #[test]
         fn a_selected_value_is_that_of_the_sorted_ones(
-            values in prop_oneof![vec(any::<i32>(), 1..50), vec(any::<i32>(), 2_048..4_000), vec(-3..3, 2_048..4_000)],
-            share in 0.0..1.0,
+            sets in vec(
+                prop_oneof![vec(any::<i32>(), 1..50), vec(any::<i32>(), 2_048..4_000), vec(-3..3, 2_048..4_000)], 1..4,
+            ),
+            level in 0.0..1.0,
         ) {
-            let rank = Position::new(values.len(), share).lower;
-            let mut sorted = values.clone();
-            sorted.sort_unstable();
-            let next = sorted[(rank + 1).min(values.len() - 1)];
-            prop_assert_eq!(select(&values, rank, &mut Vec::new()), (sorted[rank], next));
+            let mut tails = Tails::default();
+            for values in sets {
+                let ranks = Position::of_interval(values.len(), level).map(|end| end.lower);
+                let mut sorted = values.clone();
+                sorted.sort_unstable();
+                let expected = ranks.map(|rank| (sorted[rank], sorted[(rank + 1).min(values.len() - 1)]));
+                prop_assert_eq!(tails.select(&values, ranks), expected);
+            }
         }
 
         #[test]
         fn a_window_holds_the_exact_order_statistics(
             pairs in vec((-1000..1000, -5..=5), 1..200),
-            share in 0.0..1.0,
+            level in 0.0..1.0,
         ) {
             let rounded: Vec<i32> = pairs.iter().map(|pair| pair.0).collect();
-            let position = Position::new(pairs.len(), share);
-            let window = Window::around(&rounded, position, 5, &mut Vec::new());
+            let ends = Position::of_interval(pairs.len(), level);
             let mut exact: Vec<i32> = pairs.iter().map(|pair| pair.0 + pair.1).collect();
             exact.sort_unstable();
-            let mut inside: Vec<i32> =
-                pairs.iter().filter(|pair| window.holds(pair.0)).map(|pair| pair.0 + pair.1).collect();
-            inside.sort_unstable();
-            let last = (position.lower + 1).min(pairs.len() - 1);
-            prop_assert_eq!(inside[position.lower - window.below], exact[position.lower]);
-            prop_assert_eq!(inside[last - window.below], exact[last]);
+            for (window, position) in Window::around(&rounded, ends, 5, &mut Tails::default()).into_iter().zip(ends) {
+                let mut inside: Vec<i32> =
+                    pairs.iter().filter(|pair| window.holds(pair.0)).map(|pair| pair.0 + pair.1).collect();
+                inside.sort_unstable();
+                let last = (position.lower + 1).min(pairs.len() - 1);
+                prop_assert_eq!(inside[position.lower - window.below], exact[position.lower]);
+                prop_assert_eq!(inside[last - window.below], exact[last]);
+            }
         }
     }
 
@@ -123,6 +154,7 @@ mod tests {
         }
         let mut sorted = values.clone();
         sorted.sort_unstable();
-        assert_eq!(select(&values, 255, &mut Vec::new()), (sorted[255], sorted[256]));
+        let expected = [(sorted[255], sorted[256]), (sorted[9_983], sorted[9_984])];
+        assert_eq!(Tails::default().select(&values, [255, 9_983]), expected);
     }
 }

@@ -1,14 +1,14 @@
-//! How often each query counts in each of 24 resamples: the numbers of its draws, or the signs of its delta.
+//! How often each query counts in each of 48 resamples: the numbers of its draws, or the signs of its delta.
 //!
-//! Weights of two neighbouring queries are packed in one `i32`, low half first, and those of eight resamples lie side
-//! by side, so that one vector instruction multiplies and adds sixteen of them.
+//! Weights of two neighbouring queries are packed in one `i32`, low half first, and those of sixteen resamples lie side
+//! by side, so that vector instructions multiply and add many of them.
 
 use crate::bootstrap::level::Level;
-use crate::bootstrap::mersenne::{Draws, Words};
+use crate::bootstrap::mersenne::{Draws, Mark, Words};
 
 /// Resamples whose vectors lie side by side.
-pub const LANES: usize = 8;
-/// Groups of eight resamples in a chunk.
+pub const LANES: usize = 16;
+/// Groups of sixteen resamples in a chunk.
 pub const PANELS: usize = 3;
 /// Resamples that are multiplied together.
 pub const CHUNK: usize = LANES * PANELS;
@@ -37,7 +37,19 @@ pub enum Scheme {
     EverySign,
 }
 
-/// The random numbers of one chunk after the other.
+impl Scheme {
+    /// Random numbers that a resample takes.
+    #[must_use]
+    pub fn numbers(self, queries: usize) -> usize {
+        match self {
+            Self::Counts => queries,
+            Self::RandomSigns => queries.div_ceil(32),
+            Self::EverySign => 0,
+        }
+    }
+}
+
+/// The random numbers of one resample after the other.
 pub enum Source {
     /// Indices below the number of queries.
     Draws(Draws),
@@ -58,80 +70,86 @@ impl Source {
         }
     }
 
-    /// Copy the numbers of the next 24 resamples.
-    pub fn read(&mut self, queries: usize, numbers: &mut Vec<u32>) {
-        numbers.clear();
+    /// Make the next `wanted` numbers the first of `numbers`, which may hold others behind them.
+    pub fn read(&mut self, wanted: usize, numbers: &mut Vec<u32>) {
         match self {
-            Self::Draws(draws) => {
-                let mut left = CHUNK * queries;
-                while left > 0 {
-                    let some = draws.take(left);
-                    numbers.extend_from_slice(some);
-                    left -= some.len();
-                }
-            }
+            Self::Draws(draws) => draws.read(wanted, numbers),
             Self::Words(words) => {
-                numbers.extend(std::iter::repeat_with(|| words.take_one()).take(CHUNK * queries.div_ceil(32)));
+                numbers.clear();
+                numbers.extend(std::iter::repeat_with(|| words.take_one()).take(wanted));
             }
             Self::Counter => {}
         }
     }
+
+    /// Where the stream of indices stands.
+    #[must_use]
+    pub fn mark(&self) -> Option<Mark> {
+        match self {
+            Self::Draws(draws) => Some(draws.mark()),
+            Self::Words(_) | Self::Counter => None,
+        }
+    }
 }
 
-/// The weights of 24 resamples.
+/// The weights of 48 resamples.
 pub struct Weights {
     queries: usize,
     /// Pairs of queries; an odd last one has a partner of weight zero.
     pairs: usize,
-    rows: Vec<i32>,
+    /// The weights of sixteen resamples, one row each.
+    rows: Vec<i16>,
     values: Vec<[i32; LANES]>,
+    level: Level,
 }
 
 impl Weights {
     /// Room for the weights of so many queries.
     #[must_use]
-    pub fn new(queries: usize) -> Self {
+    pub fn new(queries: usize, level: Level) -> Self {
         let pairs = queries.div_ceil(2);
         Self {
             queries,
             pairs,
-            rows: vec![0; LANES * pairs],
+            rows: vec![0; LANES * 2 * pairs],
             values: vec![[0; LANES]; PANELS * pairs],
+            level,
         }
     }
 
     /// Turn the numbers of chunk `chunk` into weights.
     pub fn fill(&mut self, scheme: Scheme, chunk: usize, numbers: &[u32]) {
         for panel in 0..PANELS {
-            for lane in 0..LANES {
+            for (lane, row) in self.rows.chunks_exact_mut(2 * self.pairs).enumerate() {
                 let within = panel * LANES + lane;
-                let row = &mut self.rows[lane * self.pairs..][..self.pairs];
+                let numbers = &numbers[within * scheme.numbers(self.queries)..][..scheme.numbers(self.queries)];
                 match scheme {
-                    Scheme::Counts => count(&numbers[within * self.queries..][..self.queries], row),
+                    Scheme::Counts => count(numbers, row),
                     Scheme::RandomSigns => {
-                        let words = self.queries.div_ceil(32);
                         // CPython drops the low bits of the last word that `getrandbits` does not need.
-                        let drop = (32 * words - self.queries) % 32;
-                        let numbers = &numbers[within * words..][..words];
-                        sign(self.queries, row, |query| {
-                            let last = usize::from(query / 32 + 1 == words);
+                        let drop = (32 * numbers.len() - self.queries) % 32;
+                        sign(&mut row[..self.queries], |query| {
+                            let last = usize::from(query / 32 + 1 == numbers.len());
                             numbers[query / 32] >> (query % 32 + last * drop) & 1 == 1
                         });
                     }
                     Scheme::EverySign => {
                         let number = chunk * CHUNK + within;
-                        sign(self.queries, row, |query| number >> query & 1 == 1);
+                        sign(&mut row[..self.queries], |query| number >> query & 1 == 1);
                     }
                 }
             }
             let panel = &mut self.values[panel * self.pairs..][..self.pairs];
-            for (pair, lanes) in panel.iter_mut().enumerate() {
-                *lanes = std::array::from_fn(|lane| self.rows[lane * self.pairs + pair]);
+            match self.level {
+                Level::Portable => interleave(&self.rows, panel, 0),
+                // SAFETY: a `Level` is only made for features that this machine has.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 | Level::Avx512 => unsafe { avx2::interleave(&self.rows, panel) },
             }
         }
     }
 
-    /// The weights of eight resamples, pair by pair.
+    /// The weights of sixteen resamples, pair by pair.
     #[must_use]
     pub fn panel(&self, panel: usize) -> &[[i32; LANES]] {
         &self.values[panel * self.pairs..][..self.pairs]
@@ -146,7 +164,7 @@ impl Weights {
     }
 }
 
-/// The random numbers of 24 resamples, and room for their weights.
+/// The random numbers of 48 resamples, and room for their weights.
 pub struct Chunk<'a> {
     /// What the weights are.
     pub scheme: Scheme,
@@ -165,39 +183,113 @@ impl<'a> Chunk<'a> {
         self.weights.fill(self.scheme, self.number, self.numbers);
         self.weights
     }
-
-    /// How often each query was drawn in one bootstrap resample; an odd number of queries is followed by a zero.
-    pub fn count(&mut self, within: usize, counts: &mut Vec<i32>) {
-        let row = &mut self.weights.rows[..self.weights.pairs];
-        count(
-            &self.numbers[within * self.weights.queries..][..self.weights.queries],
-            row,
-        );
-        counts.clear();
-        counts.extend(
-            row.iter()
-                .map(|&pair| unpack(pair))
-                .flat_map(|(first, second)| [first, second]),
-        );
-    }
 }
 
 /// Count how often each query was drawn. A count fits its 16 bits: a query that makes up 2^15 of the draws would be an
 /// event of probability below 10^-100000.
-fn count(draws: &[u32], row: &mut [i32]) {
+fn count(draws: &[u32], row: &mut [i16]) {
     row.fill(0);
     for &query in draws {
-        row[query as usize >> 1] += 1 << ((query & 1) * 16);
+        row[query as usize] += 1;
     }
 }
 
-fn sign(queries: usize, row: &mut [i32], flipped: impl Fn(usize) -> bool) {
-    let weight = |query| match query < queries {
-        false => 0,
-        true if flipped(query) => -1,
-        true => 1,
+fn sign(row: &mut [i16], flipped: impl Fn(usize) -> bool) {
+    for (query, weight) in row.iter_mut().enumerate() {
+        *weight = if flipped(query) { -1 } else { 1 };
+    }
+}
+
+/// Put the rows of sixteen resamples side by side, from the pair `start` on.
+fn interleave(rows: &[i16], panel: &mut [[i32; LANES]], start: usize) {
+    let length = 2 * panel.len();
+    for (pair, lanes) in panel.iter_mut().enumerate().skip(start) {
+        *lanes = std::array::from_fn(|lane| {
+            let row = &rows[lane * length..];
+            pack(row[2 * pair], row[2 * pair + 1])
+        });
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::LANES;
+    use std::arch::x86_64::{
+        __m256i, _mm256_loadu_si256, _mm256_permute2x128_si256, _mm256_storeu_si256, _mm256_unpackhi_epi32,
+        _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
     };
-    for (pair, packed) in row.iter_mut().enumerate() {
-        *packed = pack(weight(2 * pair), weight(2 * pair + 1));
+
+    /// Pairs, and rows, that are transposed together.
+    const SIDE: usize = 8;
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn interleave(rows: &[i16], panel: &mut [[i32; LANES]]) {
+        let length = 2 * panel.len();
+        let (blocks, _) = panel.as_chunks_mut::<SIDE>();
+        let transposed = SIDE * blocks.len();
+        for (number, block) in blocks.iter_mut().enumerate() {
+            for half in 0..LANES / SIDE {
+                let eight = std::array::from_fn(|lane| {
+                    let row = &rows[(half * SIDE + lane) * length..][2 * SIDE * number..][..2 * SIDE];
+                    // SAFETY: the slice has the 32 bytes that are read; the load needs no alignment.
+                    unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
+                });
+                for (lanes, column) in block.iter_mut().zip(transpose(eight)) {
+                    let lanes = &mut lanes[half * SIDE..][..SIDE];
+                    // SAFETY: the slice has the 32 bytes that are written; the store needs no alignment.
+                    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), column) };
+                }
+            }
+        }
+        super::interleave(rows, panel, transposed);
+    }
+
+    /// Element `j` of vector `i` becomes element `i` of vector `j`.
+    #[target_feature(enable = "avx2")]
+    fn transpose(rows: [__m256i; SIDE]) -> [__m256i; SIDE] {
+        let [a, b, c, d, e, f, g, h] = rows;
+        let pairs = |one, other| (_mm256_unpacklo_epi32(one, other), _mm256_unpackhi_epi32(one, other));
+        let ((ab0, ab1), (cd0, cd1), (ef0, ef1), (gh0, gh1)) = (pairs(a, b), pairs(c, d), pairs(e, f), pairs(g, h));
+        let fours = |one, other| (_mm256_unpacklo_epi64(one, other), _mm256_unpackhi_epi64(one, other));
+        let ((low0, low1), (low2, low3)) = (fours(ab0, cd0), fours(ab1, cd1));
+        let ((high0, high1), (high2, high3)) = (fours(ef0, gh0), fours(ef1, gh1));
+        let lower = |low, high| _mm256_permute2x128_si256::<0x20>(low, high);
+        let upper = |low, high| _mm256_permute2x128_si256::<0x31>(low, high);
+        [
+            lower(low0, high0),
+            lower(low1, high1),
+            lower(low2, high2),
+            lower(low3, high3),
+            upper(low0, high0),
+            upper(low1, high1),
+            upper(low2, high2),
+            upper(low3, high3),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_interleaves_the_counts_of_the_draws() {
+        for queries in [1, 2, 15, 16, 17, 31, 300, 1_101] {
+            let mut numbers = Vec::new();
+            Source::new(Scheme::Counts, &[7], queries, Level::Portable).read(CHUNK * queries, &mut numbers);
+            for level in Level::available() {
+                let mut weights = Weights::new(queries, level);
+                // Twice, since a second chunk finds the weights of the first.
+                weights.fill(Scheme::EverySign, 0, &[]);
+                weights.fill(Scheme::Counts, 0, &numbers);
+                for within in 0..CHUNK {
+                    let mut counts = vec![0; queries.next_multiple_of(2)];
+                    for &query in &numbers[within * queries..][..queries] {
+                        counts[query as usize] += 1;
+                    }
+                    assert_eq!(weights.of_resample(within).collect::<Vec<_>>(), counts);
+                }
+            }
+        }
     }
 }
