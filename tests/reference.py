@@ -127,7 +127,8 @@ def max_t(
     effects, errors, statistics = [], [], []
     for deltas in comparisons:
         effect = math.fsum(deltas) / count
-        error = math.sqrt(math.fsum((delta - effect) ** 2 for delta in deltas) / (count - 1)) / math.sqrt(count)
+        squares = ((delta - effect) * (delta - effect) for delta in deltas)
+        error = math.sqrt(math.fsum(squares) / (count - 1)) / math.sqrt(count)
         # Deltas count in 32767ths of the largest.
         unit = max(map(abs, deltas)) / 32767
         rounded = [round(delta / unit) for delta in deltas]
