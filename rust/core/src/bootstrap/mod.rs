@@ -13,7 +13,7 @@ use std::time::Duration;
 use ahead::Batches;
 use level::Level;
 use mersenne::Draws;
-use sum::{Planes, Superaccumulator, exact_sum, round_one, round_two};
+use sum::{Planes, Superaccumulator, round_one, round_two};
 use summary::Summary;
 
 /// Draws below which a second thread costs more than it saves: starting it takes as long as some 100,000 draws.
@@ -139,17 +139,6 @@ fn plane_means<const PLANES: usize>(
         }
     })?;
     Ok(means)
-}
-
-/// The correctly rounded sum of the deltas at the indices, as many as there are deltas.
-///
-/// `planes` are those of the deltas.
-pub(crate) fn resample_sum(planes: &Planes, deltas: &[f64], indices: &[u32], level: Level) -> f64 {
-    match planes {
-        Planes::One { table, low } => round_one(add_up(table, indices, level), *low),
-        Planes::Two { table, low, split } => round_two(add_up(table, indices, level), *low, *split),
-        Planes::Wide => exact_sum(indices.iter().map(|&index| deltas[index as usize])),
-    }
 }
 
 /// Add up the table entries at the indices, all of which lie below the table's length.

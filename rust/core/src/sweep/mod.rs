@@ -355,16 +355,22 @@ fn add_up_exactly(
         let candidates = together[number];
         let first = candidates[0].resample / span * span;
         let last = candidates[candidates.len() - 1].resample;
-        let mut draws = Draws::new(settings.seed, queries, settings.level);
-        draws.return_to(&drawn.marks[first / span]);
+        let mut stream = Draws::new(settings.seed, queries, settings.level);
+        stream.return_to(&drawn.marks[first / span]);
         let mut indices = Vec::new();
-        draws.read((last + 1 - first) * queries, &mut indices);
-        let sums = candidates.iter().map(|candidate| {
-            let indices = &indices[(candidate.resample - first) * queries..][..queries];
-            let column = columns[candidate.column];
-            bootstrap::resample_sum(&column.planes, &column.deltas, indices, settings.level)
-        });
-        sums.collect::<Vec<f64>>()
+        stream.read((last + 1 - first) * queries, &mut indices);
+        let mut sums = Vec::with_capacity(candidates.len());
+        let mut counts = vec![0; queries];
+        for same in candidates.chunk_by(|one, other| one.resample == other.resample) {
+            weights::count(&indices[(same[0].resample - first) * queries..][..queries], &mut counts);
+            sums.extend(same.iter().map(|candidate| {
+                let column = columns[candidate.column];
+                column
+                    .planes
+                    .weighted_sum(&column.deltas, counts.iter().copied().map(i32::from))
+            }));
+        }
+        sums
     })?;
     for (candidate, sum) in candidates.iter_mut().zip(sums.into_iter().flatten()) {
         candidate.sum = sum;

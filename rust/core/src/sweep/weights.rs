@@ -187,7 +187,7 @@ impl<'a> Chunk<'a> {
 
 /// Count how often each query was drawn. A count fits its 16 bits: a query that makes up 2^15 of the draws would be an
 /// event of probability below 10^-100000.
-fn count(draws: &[u32], row: &mut [i16]) {
+pub fn count(draws: &[u32], row: &mut [i16]) {
     row.fill(0);
     for &query in draws {
         row[query as usize] += 1;
@@ -247,24 +247,27 @@ mod avx2 {
     /// Element `j` of vector `i` becomes element `i` of vector `j`.
     #[target_feature(enable = "avx2")]
     fn transpose(rows: [__m256i; SIDE]) -> [__m256i; SIDE] {
-        let [a, b, c, d, e, f, g, h] = rows;
-        let pairs = |one, other| (_mm256_unpacklo_epi32(one, other), _mm256_unpackhi_epi32(one, other));
-        let ((ab0, ab1), (cd0, cd1), (ef0, ef1), (gh0, gh1)) = (pairs(a, b), pairs(c, d), pairs(e, f), pairs(g, h));
-        let fours = |one, other| (_mm256_unpacklo_epi64(one, other), _mm256_unpackhi_epi64(one, other));
-        let ((low0, low1), (low2, low3)) = (fours(ab0, cd0), fours(ab1, cd1));
-        let ((high0, high1), (high2, high3)) = (fours(ef0, gh0), fours(ef1, gh1));
-        let lower = |low, high| _mm256_permute2x128_si256::<0x20>(low, high);
-        let upper = |low, high| _mm256_permute2x128_si256::<0x31>(low, high);
-        [
-            lower(low0, high0),
-            lower(low1, high1),
-            lower(low2, high2),
-            lower(low3, high3),
-            upper(low0, high0),
-            upper(low1, high1),
-            upper(low2, high2),
-            upper(low3, high3),
-        ]
+        let pairs: [[__m256i; 2]; 4] = std::array::from_fn(|pair| {
+            let (one, other) = (rows[2 * pair], rows[2 * pair + 1]);
+            [_mm256_unpacklo_epi32(one, other), _mm256_unpackhi_epi32(one, other)]
+        });
+        // Columns 0 to 3 of each half of the lanes, of the first four rows and of the last four.
+        let fours: [[__m256i; 4]; 2] = std::array::from_fn(|four| {
+            std::array::from_fn(|column| {
+                let (one, other) = (pairs[2 * four][column / 2], pairs[2 * four + 1][column / 2]);
+                match column % 2 {
+                    0 => _mm256_unpacklo_epi64(one, other),
+                    _ => _mm256_unpackhi_epi64(one, other),
+                }
+            })
+        });
+        std::array::from_fn(|column| {
+            let (low, high) = (fours[0][column % 4], fours[1][column % 4]);
+            match column / 4 {
+                0 => _mm256_permute2x128_si256::<0x20>(low, high),
+                _ => _mm256_permute2x128_si256::<0x31>(low, high),
+            }
+        })
     }
 }
 
@@ -280,7 +283,11 @@ mod tests {
             for level in Level::available() {
                 let mut weights = Weights::new(queries, level);
                 // Twice, since a second chunk finds the weights of the first.
-                weights.fill(Scheme::EverySign, 0, &[]);
+                weights.fill(
+                    Scheme::RandomSigns,
+                    0,
+                    &vec![0; CHUNK * Scheme::RandomSigns.numbers(queries)],
+                );
                 weights.fill(Scheme::Counts, 0, &numbers);
                 for within in 0..CHUNK {
                     let mut counts = vec![0; queries.next_multiple_of(2)];
