@@ -5,6 +5,8 @@ import math
 import multiprocessing
 import random
 import warnings
+from collections import UserDict
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, get_args
@@ -309,6 +311,55 @@ def test_a_long_frame_means_the_same_as_mappings(library: str) -> None:
         "pandas without arrow": Columns(frame),
     }[library]
     assert compare_systems(given) == compare_systems(scores)
+
+
+class Text(str):
+    """A string of a class of its own."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "rewritten",
+    [
+        lambda scores: dict(reversed(scores.items())),
+        lambda scores: {Text(query_id): score for query_id, score in scores.items()},
+        lambda scores: {query_id: np.float64(score) for query_id, score in scores.items()},
+        lambda scores: {query_id: int(score) if score in (0, 1) else score for query_id, score in scores.items()},
+        lambda scores: {query_id: bool(score) if score in (0, 1) else score for query_id, score in scores.items()},
+        UserDict,
+    ],
+    ids=["reversed", "own strings", "numpy", "integers", "booleans", "mapping"],
+)
+def test_scores_mean_the_same_in_any_order_and_of_any_type(rewritten: Callable[[dict[str, float]], Any]) -> None:
+    metrics = ("mrr", "ndcg")
+    scores = {
+        system: {
+            metric: {
+                f"{character}{query_id}": score for query_id, score in queries.items() for character in "é\U0001d49cz"
+            }
+            for metric, queries in by_metric.items()
+        }
+        for system, by_metric in simulated(3, 20, metrics=metrics).items()
+    }
+    mixed: Any = {
+        system: {
+            metric: rewritten(queries) if (system, metric) != ("s1", "ndcg") else queries
+            for metric, queries in by_metric.items()
+        }
+        for system, by_metric in scores.items()
+    }
+    assert compare_systems(mixed) == compare_systems(scores)
+
+
+def test_query_ids_that_are_no_unicode_text_are_compared_too() -> None:
+    scores = simulated(3, 20)
+    odd = {
+        system: {metric: {f"{query_id}\ud800": score for query_id, score in queries.items()}}
+        for system, by_metric in scores.items()
+        for metric, queries in by_metric.items()
+    }
+    assert compare_systems(odd) == compare_systems(scores)
 
 
 def test_datasets_of_a_frame_are_compared_apart() -> None:

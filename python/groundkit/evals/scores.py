@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
+from groundkit import _native
 from groundkit.errors import EvalError
 from groundkit.evals.schema import EvalReport, StageName
 from groundkit.evals.significance import MetricName
@@ -121,12 +122,12 @@ def _names_datasets(scores: Mapping[Any, Any]) -> bool:
 def _from_mapping(datasets: Mapping[Any, Any]) -> list[ScoreTable]:
     tables = []
     for dataset, systems in datasets.items():
-        by_metric: dict[str, dict[str, dict[str, float]]] = {}
+        by_metric: dict[str, dict[str, Mapping[str, float]]] = {}
         for system, metrics in _items(systems, "metrics of a system"):
             for metric, queries in _items(metrics, "queries of a metric"):
                 if not isinstance(queries, Mapping):
                     raise TypeError(f"the scores of {system!r} in {metric!r} must be a mapping of query ids to scores")
-                by_metric.setdefault(metric, {})[system] = dict(queries)
+                by_metric.setdefault(metric, {})[system] = queries
         systems_in_order = list(systems)
         for metric, by_system in by_metric.items():
             _require_names(dataset, metric, systems_in_order)
@@ -148,13 +149,17 @@ def _require_names(dataset: object, metric: object, systems: Iterable[object]) -
             raise TypeError(f"names of datasets, systems and metrics must be strings, not {type(name).__name__}")
 
 
-def _table(dataset: str, metric: str, systems: list[str], by_system: dict[str, dict[str, float]]) -> ScoreTable:
-    query_ids = sorted(_union(by_system.values()))
+def _table(dataset: str, metric: str, systems: list[str], by_system: dict[str, Mapping[str, float]]) -> ScoreTable:
+    table = _table_in_one_order(dataset, metric, systems, by_system)
+    if table is not None:
+        return table
+    scored = {system: dict(scores) for system, scores in by_system.items()}
+    query_ids = sorted(_union(scored.values()))
     read = operator.itemgetter(*query_ids) if len(query_ids) > 1 else None
     rows: dict[str, array[float]] = {}
     lacks = {}
     for system in systems:
-        scores = by_system.get(system, {})
+        scores = scored.get(system, {})
         if len(scores) < len(query_ids):
             lacks[system] = frozenset(place for place, query_id in enumerate(query_ids) if query_id not in scores)
             scores = dict.fromkeys(query_ids, 0.0) | scores
@@ -164,6 +169,25 @@ def _table(dataset: str, metric: str, systems: list[str], by_system: dict[str, d
         except OverflowError:
             raise EvalError(f"scores must be finite; one of {system!r} in {metric!r} is too large") from None
     return ScoreTable(dataset, metric, query_ids, rows, lacks)
+
+
+def _table_in_one_order(
+    dataset: str, metric: str, systems: list[str], by_system: dict[str, Mapping[str, float]]
+) -> ScoreTable | None:
+    """Read plain dictionaries that hold the same queries in the same order; None where they do not."""
+    reader = None
+    rows: dict[str, array[float]] = {}
+    for system in systems:
+        scores = by_system.get(system)
+        if type(scores) is not dict:
+            return None
+        if reader is None:
+            reader = _native.ScoreReader.like(scores)
+        row = None if reader is None else reader.read(scores)
+        if row is None:
+            return None
+        rows[system] = array("d", row)
+    return None if reader is None else ScoreTable(dataset, metric, reader.query_ids, rows)
 
 
 def _union(by_query: Collection[dict[str, float]]) -> set[str]:

@@ -6,6 +6,7 @@ mod error;
 mod inspect;
 mod interrupt;
 mod publish;
+mod scores;
 mod sweep;
 
 /// The extension module; free-threaded safe, because no state is shared between calls.
@@ -19,9 +20,10 @@ mod _native {
     use crate::columns::Columns;
     #[pymodule_export]
     use crate::inspect::{CheckedFile, Dataset, QrelsFile, check_records, read_qrels};
-
     #[pymodule_export]
     use crate::publish::{find_obstacles, hash_file, publish, read_corpus};
+    #[pymodule_export]
+    use crate::scores::ScoreReader;
     #[pymodule_export]
     use crate::sweep::{compare_averages, compare_rows, student_quantile, student_two_sided};
 
