@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::lanes::{Job, Lanes, Level, PLAIN_WIDTH, WIDTH};
+use super::lanes::{Block, Job, Lanes, Level, WIDTH};
 use super::text::is_space;
 
 /// Deepest nesting of objects and arrays, the row itself included.
@@ -281,7 +281,7 @@ const HEXADECIMAL: [u8; 256] = {
 };
 
 /// The number that the first four bytes spell.
-#[inline]
+#[inline(always)]
 fn hexadecimal(digits: &[u8]) -> Option<u32> {
     let digits = digits.first_chunk::<4>()?.map(|digit| HEXADECIMAL[usize::from(digit)]);
     let number = digits.iter().fold(0, |number, &digit| number << 4 | u32::from(digit));
@@ -522,93 +522,121 @@ fn string<L: Lanes, const COUNTED: bool>(
 ) -> Result<(RawString<'_>, usize), Fault> {
     let mut position = start;
     let mut escaped = false;
-    let mut non_ascii = 0;
     let mut uncounted = 0;
+    // The bytes beyond ASCII that are still to be checked: those of blocks in a row, from the first such byte to after
+    // the last, and where a next block would have to start.
+    let mut unchecked = 0..0;
+    let mut next = 0;
     loop {
-        // Stop at the first special byte. A short string ends in the first block; a long one is mostly plain.
-        loop {
-            let Some(block) = input[position..].first_chunk::<WIDTH>() else {
-                while let Some(&byte) = input.get(position)
-                    && byte >= 0x20
-                    && byte != b'"'
-                    && byte != b'\\'
-                {
-                    non_ascii |= u32::from(byte & 0x80);
-                    uncounted += usize::from(byte & 0xc0 == 0x80);
-                    position += 1;
+        let padded;
+        let block = if let Some(block) = input[position..].first_chunk() {
+            block
+        } else {
+            padded = pad(&input[position..]);
+            &padded
+        };
+        let masks = lanes.masks(block);
+        let mut special = masks.special;
+        let mut length = WIDTH;
+        let end = loop {
+            if special == 0 {
+                break None;
+            }
+            let at = special.trailing_zeros() as usize;
+            match block[at] {
+                b'"' => break Some(at),
+                b'\\' => {
+                    let spelled = escape(input, position + at)?;
+                    escaped = true;
+                    uncounted += spelled - 1;
+                    length = WIDTH.max(at + spelled);
+                    special &= bits_from(at + spelled);
                 }
-                break;
+                b'\n' => return syntax("the line ends inside a string", position + at),
+                _ => return syntax("a control character must be escaped in a string", position + at),
+            }
+        };
+        let within = !bits_from(end.unwrap_or(WIDTH));
+        if COUNTED {
+            uncounted += (masks.continuation & within).count_ones() as usize;
+        }
+        let non_ascii = masks.non_ascii & within;
+        if non_ascii != 0 {
+            if position != next {
+                check_utf8(input, unchecked, start)?;
+                unchecked = position + non_ascii.trailing_zeros() as usize..0;
+            }
+            unchecked.end = position + WIDTH - non_ascii.leading_zeros() as usize;
+            next = position + length;
+        }
+        if let Some(end) = end {
+            check_utf8(input, unchecked, start)?;
+            let string = RawString {
+                raw: &input[start..position + end],
+                escaped,
+                uncounted,
             };
-            let masks = lanes.masks(block);
-            if masks.special != 0 {
-                let before = masks.special.wrapping_sub(1) & !masks.special;
-                non_ascii |= masks.non_ascii & before;
-                if COUNTED {
-                    uncounted += (masks.continuation & before).count_ones() as usize;
-                }
-                position += masks.special.trailing_zeros() as usize;
-                break;
-            }
-            non_ascii |= masks.non_ascii;
-            if COUNTED {
-                uncounted += masks.continuation.count_ones() as usize;
-            }
+            return Ok((string, position + end + 1));
+        }
+        position += length;
+        // A short string ends in the first block; a long one is mostly plain.
+        while let Some(block) = input[position..].first_chunk()
+            && lanes.is_plain(block)
+        {
             position += WIDTH;
-            while let Some(block) = input[position..].first_chunk::<PLAIN_WIDTH>()
-                && lanes.is_plain(block)
-            {
-                position += PLAIN_WIDTH;
-            }
-        }
-        match input.get(position) {
-            Some(b'"') => break,
-            Some(b'\\') => {
-                escaped = true;
-                let length = escape(input, position)?;
-                uncounted += length - 1;
-                position += length;
-            }
-            None | Some(b'\n') => return syntax("the line ends inside a string", position),
-            Some(_) => return syntax("a control character must be escaped in a string", position),
         }
     }
-    let raw = &input[start..position];
-    if non_ascii != 0 && simdutf8::basic::from_utf8(raw).is_err() {
-        return Err(Fault::Utf8 { at: start + 1 });
+}
+
+/// The bits of a mask from bit `first` on.
+#[inline(always)]
+fn bits_from(first: usize) -> u64 {
+    if first < WIDTH { u64::MAX << first } else { 0 }
+}
+
+/// A block of what is left of the input and line feeds, which end any string.
+#[cold]
+fn pad(rest: &[u8]) -> Block {
+    let mut block = [b'\n'; WIDTH];
+    block[..rest.len()].copy_from_slice(rest);
+    block
+}
+
+/// Check a part of the string that starts at `start`; whatever stands before and after it is ASCII.
+#[inline(always)]
+fn check_utf8(input: &[u8], part: std::ops::Range<usize>, start: usize) -> Result<(), Fault> {
+    if part.is_empty() || simdutf8::basic::from_utf8(&input[part]).is_ok() {
+        Ok(())
+    } else {
+        Err(Fault::Utf8 { at: start + 1 })
     }
-    let string = RawString {
-        raw,
-        escaped,
-        uncounted,
-    };
-    Ok((string, position + 1))
 }
 
 /// Check the escape at `position` and return its length.
-#[inline]
+#[inline(always)]
 fn escape(input: &[u8], position: usize) -> Result<usize, Fault> {
     match input.get(position + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') => {
-            let Some(unit) = input.get(position + 2..).and_then(hexadecimal) else {
-                return syntax("expected four hexadecimal digits after '\\u'", position);
-            };
-            match unit {
-                0xd800..0xdc00 => {
-                    let low = match input.get(position + 6..) {
-                        Some([b'\\', b'u', digits @ ..]) => hexadecimal(digits),
-                        _ => None,
-                    };
-                    match low {
-                        Some(0xdc00..0xe000) => Ok(12),
-                        _ => Err(Fault::Surrogate { at: position + 1 }),
-                    }
-                }
-                0xdc00..0xe000 => Err(Fault::Surrogate { at: position + 1 }),
-                _ => Ok(6),
-            }
-        }
+        Some(b'u') => match input.get(position + 2..).and_then(hexadecimal) {
+            Some(0xd800..0xe000) => surrogates(input, position),
+            Some(_) => Ok(6),
+            None => syntax("expected four hexadecimal digits after '\\u'", position),
+        },
         _ => syntax("an unknown escape in a string", position),
+    }
+}
+
+/// Check the escape of half a surrogate pair at `position` and return the length of the pair.
+#[cold]
+fn surrogates(input: &[u8], position: usize) -> Result<usize, Fault> {
+    let unit = |at: usize| input.get(at..).and_then(hexadecimal);
+    match (
+        unit(position + 2),
+        input.get(position + 6..position + 8),
+        unit(position + 8),
+    ) {
+        (Some(0xd800..0xdc00), Some(b"\\u"), Some(0xdc00..0xe000)) => Ok(12),
+        _ => Err(Fault::Surrogate { at: position + 1 }),
     }
 }
 
