@@ -265,15 +265,18 @@ def test_relations_of_qrels_are_those_of_plain_python(rows: list[tuple[str, str,
             conflicts.setdefault((query, document), (line, grade, first_line, first_grade))
         if grade >= 1:
             relevant.add((query, document))
+    distinct = tables.distinct_pairs(frame)
+    assert set(distinct.select("query", "document", "grade").rows()) == set(rows)
     columns = ["query", "document", "line", "grade", "first_line", "first_grade"]
-    found_conflicts = tables.find_conflicts(frame).sort("line").select(columns).rows()
+    found_conflicts = tables.find_conflicts(distinct).sort("line").select(columns).rows()
     assert found_conflicts == [
         pair + conflict for pair, conflict in sorted(conflicts.items(), key=lambda item: item[1])
     ]
-    assert tables.select_relevant(frame).select("query", "document").rows() == sorted(relevant)
-    assert tables.count_grades(frame) == dict(sorted(Counter(grade for *_, grade in set(rows)).items()))
+    assert sorted(tables.select_relevant(frame).rows()) == sorted(relevant)
+    assert tables.count_grades(distinct) == dict(sorted(Counter(grade for *_, grade in set(rows)).items()))
     listed = tables.list_identifiers(frame, "document").rows()
-    assert [row[0] for row in listed] == list(dict.fromkeys(document for _, document, _ in rows))
+    assert sorted(row[0] for row in listed) == sorted({document for _, document, _ in rows})
+    assert listed == sorted(listed, key=lambda row: (not row[1], row[2]))
     for identifier, is_relevant, line in listed:
         grades = [(number, grade) for number, (_, document, grade) in enumerate(rows, 2) if document == identifier]
         lines = [number for number, grade in grades if grade >= 1]

@@ -229,7 +229,7 @@ class CheckedDataset:
         qrels: The qrels; `None` where they could not be read.
         documents: The documents that the qrels name (`id`, `relevant`, `line`), in the order of `corpus.places`.
         judged_queries: The queries that the qrels name, in the order of `queries.places`.
-        relevant: The relevant pairs (`query`, `document`, ...), sorted by code point.
+        relevant: The relevant pairs (`query`, `document`), in any order.
         id_map: The identifiers that get another name (`kind`, `source_id`, `adapted_id`).
     """
 
@@ -352,7 +352,7 @@ def adapt_beir_dataset(
             destination,
             corpus=dataset.corpus,
             queries=dataset.queries,
-            pairs=dataset.relevant.select("query", "document"),
+            pairs=dataset.relevant.sort("query", "document"),  # by code point
             others=[(ID_MAP_FILE, write_id_map(dataset.id_map))] if policy.maps_ids else [],
             sharded=layout == "sharded",
             durable=durable,
@@ -451,9 +451,10 @@ def check_dataset(
     except EvalError as error:
         problems.add_file(qrels_name, f"{error}; {_describe_splits(dataset)}")
     rows = tables.frame_rows(qrels.rows) if qrels else tables.no_rows()
+    distinct = tables.distinct_pairs(rows)
     min_relevance = policy.min_relevance or 1
     documents = tables.list_identifiers(rows, "document", min_relevance)
-    relevant = tables.select_relevant(rows, min_relevance)
+    relevant = tables.select_relevant(distinct, min_relevance)
 
     corpus = _check_file(dataset, CORPUS_FILE, documents, policy, problems, report("corpus", None))
     absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
@@ -473,7 +474,7 @@ def check_dataset(
     )
     if qrels:
         problems.add_native(qrels_name, qrels)
-        _add_qrels_problems(problems, qrels_name, rows, policy)
+        _add_qrels_problems(problems, qrels_name, rows, distinct, policy)
         unknown_documents = absent_documents.clear() if policy.unknown_documents == "drop" else absent_documents
         for absent, kind, what, file in (
             (unknown_documents, "missing_document", "documents", CORPUS_FILE),
@@ -503,7 +504,7 @@ def check_dataset(
             total_characters=corpus.character_count if corpus else 0,
             all_query_count=queries.record_count if queries else 0,
             qrels_row_count=rows.height,
-            grade_counts=tables.count_grades(rows),
+            grade_counts=tables.count_grades(distinct),
             unjudged_document_count=_count_unjudged(corpus, documents, absent_documents),
             unknown_document_count=absent_documents.height,
             unknown_query_count=absent_queries.height,
@@ -513,9 +514,9 @@ def check_dataset(
                 mapped_query_count=id_map.filter(kind="query").height,
                 dropped_document_count=corpus.dropped_count if corpus else 0,
                 dropped_pair_count=dropped_pair_count,
-                below_threshold_pair_count=tables.count_below(rows, min_relevance),
+                below_threshold_pair_count=tables.count_below(distinct, min_relevance),
                 lost_query_count=tables.count_lost_queries(rows, relevant),
-                repeated_row_count=rows.height - tables.distinct_pairs(rows).height,
+                repeated_row_count=rows.height - distinct.height,
             ),
             problems=problems.select(),
             problem_count=sum(problems.counts.values()),
@@ -642,14 +643,16 @@ def _check_file(
     return checked
 
 
-def _add_qrels_problems(problems: _Problems, name: str, rows: "pl.DataFrame", policy: BeirPolicy) -> None:
+def _add_qrels_problems(
+    problems: _Problems, name: str, rows: "pl.DataFrame", distinct: "pl.DataFrame", policy: BeirPolicy
+) -> None:
     from groundkit.evals import qrels as tables  # noqa: PLC0415 - as above
 
     graded = tables.find_graded(rows) if policy.min_relevance is None else rows.clear()
     for line, grade in problems.add_rows("graded_relevance", graded, "line", "grade"):
         message = f"binary qrels only, found grade {grade}; BeirPolicy.min_relevance sets a threshold"
         problems.keep("graded_relevance", name, line, message)
-    conflicts = tables.find_conflicts(rows)
+    conflicts = tables.find_conflicts(distinct)
     columns = ("query", "document", "line", "grade", "first_line", "first_grade")
     for query, document, line, grade, first_line, first_grade in problems.add_rows(
         "conflicting_grades", conflicts, *columns

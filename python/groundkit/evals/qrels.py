@@ -26,16 +26,17 @@ def distinct_pairs(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.unique(["query", "document", "grade"], keep="first", maintain_order=True)
 
 
-def find_conflicts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Find the pairs that have more than one grade.
+def find_conflicts(distinct: pl.DataFrame) -> pl.DataFrame:
+    """Find the pairs that have more than one grade, in what `distinct_pairs` keeps.
 
     Returns:
         One row a pair, in file order: `query`, `document`, `first_line`, `first_grade`, and `line` and `grade` of the
         first row that says something else.
     """
-    first = rows.unique(["query", "document"], keep="first", maintain_order=True)
+    first = distinct.unique(["query", "document"], keep="first", maintain_order=True)
+    others = distinct if first.height < distinct.height else distinct.clear()
     first = first.rename({"line": "first_line", "grade": "first_grade"})
-    others = rows.join(first, on=["query", "document"], maintain_order="left")
+    others = others.join(first, on=["query", "document"], maintain_order="left")
     others = others.filter(pl.col("grade") != pl.col("first_grade"))
     return others.unique(["query", "document"], keep="first", maintain_order=True)
 
@@ -45,36 +46,29 @@ def find_graded(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col("grade").is_in(BINARY_GRADES))
 
 
-def count_grades(rows: pl.DataFrame) -> dict[int, int]:
-    """Count the distinct pairs of each grade, in ascending order of the grade."""
-    counts = distinct_pairs(rows)["grade"].value_counts().sort("grade")
+def count_grades(distinct: pl.DataFrame) -> dict[int, int]:
+    """Count the `distinct_pairs` of each grade, in ascending order of the grade."""
+    counts = distinct["grade"].value_counts().sort("grade")
     return dict(counts.iter_rows())
 
 
 def select_relevant(rows: pl.DataFrame, min_relevance: int = 1) -> pl.DataFrame:
-    """Keep each pair with a grade of at least `min_relevance` once, sorted by query, then document (by code point)."""
-    relevant = rows.filter(pl.col("grade") >= min_relevance)
-    relevant = relevant.unique(["query", "document"], keep="first", maintain_order=True)
-    return relevant.sort("query", "document")
+    """Select `query` and `document` of each pair with a grade of at least `min_relevance`, once and in any order."""
+    return rows.filter(pl.col("grade") >= min_relevance).select("query", "document").unique()
 
 
 def list_identifiers(rows: pl.DataFrame, column: str, min_relevance: int = 1) -> pl.DataFrame:
-    """List the distinct identifiers of a column, in file order.
+    """List the distinct identifiers of a column: the relevant ones, then the others, each in file order.
 
     Returns:
         `id`; `relevant`, whether a row of at least `min_relevance` names it; `line`, the first such row, else the
         first row.
     """
-    relevant = pl.col("grade") >= min_relevance
-    return (
-        rows.lazy()
-        .group_by(pl.col(column).alias("id"), maintain_order=True)
-        .agg(
-            relevant.any().alias("relevant"),
-            pl.coalesce(pl.col("line").filter(relevant).first(), pl.col("line").first()).alias("line"),
-        )
-        .collect()
+    marked = rows.lazy().select(
+        pl.col(column).alias("id"), (pl.col("grade") >= min_relevance).alias("relevant"), "line"
     )
+    marked = marked.sort("relevant", descending=True, maintain_order=True)
+    return marked.unique("id", keep="first", maintain_order=True).collect()
 
 
 def find_absent(identifiers: pl.DataFrame, places: Columns) -> pl.DataFrame:
@@ -99,9 +93,9 @@ def list_queries(rows: pl.DataFrame, relevant: pl.DataFrame, min_relevance: int)
     return queries.with_columns(relevant=pl.col("id").is_in(relevant["query"].implode()))
 
 
-def count_below(rows: pl.DataFrame, min_relevance: int) -> int:
-    """Count the distinct pairs of a positive grade below `min_relevance`."""
-    return distinct_pairs(rows).filter(pl.col("grade").is_between(1, min_relevance, closed="left")).height
+def count_below(distinct: pl.DataFrame, min_relevance: int) -> int:
+    """Count the `distinct_pairs` of a positive grade below `min_relevance`."""
+    return distinct.filter(pl.col("grade").is_between(1, min_relevance, closed="left")).height
 
 
 def count_lost_queries(rows: pl.DataFrame, relevant: pl.DataFrame) -> int:
