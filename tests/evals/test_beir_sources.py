@@ -126,7 +126,7 @@ def test_an_archive_with_folders_and_a_comment_is_read_in_place(tmp_path: Path, 
 def test_content_has_one_hash_whatever_it_is_packed_in(tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "d.zip", FILES)
     found = [
-        [(file.blake3, file.size) for file in (checked.corpus, checked.queries, checked.qrels) if file is not None]
+        [(file.digest, file.size) for file in (checked.corpus, checked.queries, checked.qrels) if file is not None]
         for checked in (
             check_dataset(write_directory(tmp_path / "plain"), split="test"),
             check_dataset(write_directory(tmp_path / "packed", ".gz", gzip.compress), split="test"),

@@ -1,14 +1,17 @@
 """Provenance: what an output was made of, and whether it is still what was written."""
 
+import gzip
+import hashlib
 import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirPolicy, adapt_beir_dataset
-from groundkit.evals.provenance import read_adaptation, verify_adaptation
+from groundkit.evals.provenance import HashName, read_adaptation, verify_adaptation
 
 FILES = {
     "corpus.jsonl": '{"_id":"d1","title":"T","text":"é"}\n{"_id":"d2","text":"B"}\n{"_id":"d3","text":"C"}\n',
@@ -75,6 +78,123 @@ def test_the_content_of_a_dataset_has_one_hash_whatever_it_is_packed_in(
     assert packed.files == plain.files
     assert packed.sources[0].kept_as == "d.zip:d/corpus.jsonl"
     assert [file.blake3 for file in packed.sources] == [file.blake3 for file in plain.sources]
+
+
+# One zstd frame with one raw block (RFC 8878); Python writes zstd from 3.14 on only.
+ZSTD_CONTENT = FILES["corpus.jsonl"].encode()
+ZSTD_FRAME = (
+    bytes.fromhex("28b52ffd20")
+    + bytes([len(ZSTD_CONTENT)])
+    + (len(ZSTD_CONTENT) << 3 | 1).to_bytes(3, "little")
+    + ZSTD_CONTENT
+)
+
+
+def pack(source: Path, form: str) -> Path:
+    if form == "zip":
+        with zipfile.ZipFile(source.parent / "d.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in FILES:
+                archive.write(source / name, f"d/{name}")
+        return source.parent / "d.zip"
+    if form != "plain":
+        corpus = source / "corpus.jsonl"
+        content = corpus.read_bytes()
+        corpus.unlink()
+        corpus.with_name(f"corpus.jsonl.{form}").write_bytes(gzip.compress(content) if form == "gz" else ZSTD_FRAME)
+    return source
+
+
+@pytest.mark.parametrize("form", ["plain", "gz", "zst", "zip"])
+def test_sha256_is_taken_of_what_is_read_and_written(source: Path, tmp_path: Path, form: str) -> None:
+    output = tmp_path / "output"
+    adapt_beir_dataset(pack(source, form), output, hash="sha256")
+    record = verify_adaptation(output)
+    assert record.hash == "sha256"
+    expected = [hashlib.sha256(content.encode()).hexdigest() for content in FILES.values()]
+    assert [file.sha256 for file in record.sources] == expected
+    judgments = (output / "judgments.jsonl").read_bytes()
+    assert record.files["judgments.jsonl"].sha256 == hashlib.sha256(judgments).hexdigest()
+    documents = sorted((output / "corpus").iterdir())
+    leaves = [hashlib.sha256(path.name.encode() + b"\0" + path.read_bytes()).digest()[:16] for path in documents]
+    assert record.corpus.sha256 == hashlib.sha256(b"".join(sorted(leaves))).hexdigest()
+    assert b"blake3" not in (output / "adaptation.json").read_bytes()
+
+
+def test_sha256_is_taken_in_order_of_a_file_of_many_blocks(source: Path, tmp_path: Path) -> None:
+    rows = (json.dumps({"_id": f"d{number}", "text": f"{number} " * 500}) + "\n" for number in range(2_000))
+    (source / "corpus.jsonl").write_text("".join(rows))
+    adapt_beir_dataset(source, tmp_path / "output", hash="sha256")
+    digest = verify_adaptation(tmp_path / "output").sources[0].digest
+    assert digest == hashlib.sha256((source / "corpus.jsonl").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["corpus/d2.txt", "judgments.jsonl"])
+def test_a_change_is_found_by_sha256(source: Path, tmp_path: Path, name: str) -> None:
+    adapt_beir_dataset(source, tmp_path / "output", hash="sha256")
+    path = tmp_path / "output" / name
+    path.write_bytes(path.read_bytes().swapcase())
+    with pytest.raises(EvalError, match=f"{name} (is missing or )?differs"):
+        verify_adaptation(tmp_path / "output")
+
+
+@pytest.mark.parametrize("name", ["blake3", "sha256"])
+def test_another_source_has_another_hash(source: Path, tmp_path: Path, name: HashName) -> None:
+    adapt_beir_dataset(source, tmp_path / "before", hash=name)
+    (source / "queries.jsonl").write_text('{"_id": "q1", "text": "which?"}\n')
+    adapt_beir_dataset(source, tmp_path / "after", hash=name)
+    before, after = read_adaptation(tmp_path / "before"), read_adaptation(tmp_path / "after")
+    pairs = zip(before.sources, after.sources, strict=True)
+    assert [one.digest == other.digest for one, other in pairs] == [True, False, True]
+
+
+def test_an_unknown_hash_is_refused_with_those_that_are_known(source: Path, tmp_path: Path) -> None:
+    unknown: Any = "md5"
+    with pytest.raises(EvalError, match=r"unknown hash 'md5'; expected one of blake3, sha256"):
+        adapt_beir_dataset(source, tmp_path / "output", hash=unknown)
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_record_of_the_first_release_is_verified(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus/d1.txt").write_text("B")
+    (tmp_path / "judgments.jsonl").write_text("")
+    (tmp_path / "adaptation.json").write_text("""{
+      "schema_version": 1, "groundkit_version": "0.1.0", "split": "test", "layout": "flat",
+      "policy": {"min_relevance": null}, "counts": {},
+      "sources": [{"name": "corpus.jsonl", "kept_as": "corpus.jsonl", "bytes": 0,
+        "blake3": "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"}],
+      "corpus": {"documents": 1, "bytes": 1,
+        "blake3": "fdc1b90f02122e46eeec2111ce89846868ed887973220fd4e11584e10f596f3b"},
+      "files": {"judgments.jsonl": {"bytes": 0,
+        "blake3": "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"}}
+    }""")
+    record = verify_adaptation(tmp_path)
+    assert record.hash == "blake3"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record["corpus"].pop("blake3"), r"corpus: .*exactly one hash is needed of blake3, sha256"),
+        (lambda record: record["corpus"].update(sha256="0" * 64), r"corpus: .*exactly one hash"),
+        (lambda record: record["corpus"].update(blake3="0" * 63), r"corpus.blake3: String should match"),
+        (lambda record: record["corpus"].update(md5="0" * 32), r"corpus.md5: Extra inputs"),
+        (
+            lambda record: record["sources"][0].update(sha256=record["sources"][0].pop("blake3")),
+            r"the file: .*all files need the same hash as the corpus",
+        ),
+    ],
+    ids=["none", "two", "short", "unknown", "mixed"],
+)
+def test_a_record_has_one_hash_of_everything(
+    output: Path, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    path = output / "adaptation.json"
+    record = json.loads(path.read_bytes())
+    change(record)
+    path.write_text(json.dumps(record))
+    with pytest.raises(EvalError, match=message):
+        verify_adaptation(output)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, fi
 from groundkit.errors import EvalError
 from groundkit.evals.id_map import ID_MAP_FILE, write_id_map
 from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
-from groundkit.evals.provenance import AdaptationRecord, OutputCorpus, OutputFile, SourceFile
+from groundkit.evals.provenance import AdaptationRecord, HashName, OutputCorpus, OutputFile, SourceFile
 
 if TYPE_CHECKING:
     import polars as pl
@@ -295,6 +295,7 @@ def adapt_beir_dataset(
     policy: BeirPolicy = _STRICT,
     layout: Layout = "flat",
     durable: bool = False,
+    hash: HashName = "blake3",
     progress: ProgressOption = None,
 ) -> BeirAdaptationReport:
     r"""Turn a BEIR dataset into a quote-anchored corpus: `corpus/<id>.txt` and `judgments.jsonl`.
@@ -315,6 +316,8 @@ def adapt_beir_dataset(
         layout: `"flat"` puts all documents into one directory, `"sharded"` into 256 by a hash of the id,
             `corpus/<2 hexadecimal digits>/<id>.txt`, for file systems that take no more than some millions in one.
         durable: Whether everything is on the disk before it appears, so that a power loss leaves it whole or absent.
+        hash: Which hash `adaptation.json` has of the source files and of all that was written: `"blake3"`, which
+            several threads take, or `"sha256"`, which other tools give.
         progress: As for `inspect_beir_dataset`.
 
     Returns:
@@ -341,9 +344,11 @@ def adapt_beir_dataset(
     """
     if layout not in get_args(Layout):
         raise EvalError(f"unknown layout {layout!r}; expected one of {', '.join(get_args(Layout))}")
+    if hash not in get_args(HashName):
+        raise EvalError(f"unknown hash {hash!r}; expected one of {', '.join(get_args(HashName))}")
     destination = _resolve_output(output)
     with open_progress(progress) as report:
-        dataset = check_dataset(source, split=split, policy=policy, report=report)
+        dataset = check_dataset(source, split=split, policy=policy, hash=hash, report=report)
         obstacles = find_obstacles(destination, dataset.corpus, sharded=layout == "sharded")
         inspection = _with_obstacles(dataset.inspection, obstacles)
         if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
@@ -356,7 +361,7 @@ def adapt_beir_dataset(
             others=[(ID_MAP_FILE, write_id_map(dataset.id_map))] if policy.maps_ids else [],
             sharded=layout == "sharded",
             durable=durable,
-            describe=partial(_describe, dataset, policy, layout),
+            describe=partial(_describe, dataset, policy, layout, hash),
             progress=report("output", inspection.document_count),
         )
     return BeirAdaptationReport(
@@ -380,9 +385,10 @@ def _describe(
     dataset: CheckedDataset,
     policy: BeirPolicy,
     layout: Layout,
+    hash: HashName,
     documents: int,
     corpus_bytes: int,
-    corpus_hash: str,
+    corpus_digest: str,
     written: list[tuple[str, int, str]],
 ) -> bytes:
     inspection = dataset.inspection
@@ -402,12 +408,12 @@ def _describe(
             "total_characters": inspection.total_characters,
         },
         sources=tuple(
-            SourceFile(name=name, kept_as=file.name, bytes=file.size, blake3=file.blake3)
+            SourceFile(name=name, kept_as=file.name, bytes=file.size, **{hash: file.digest})
             for name, file in files.items()
             if file is not None
         ),
-        corpus=OutputCorpus(documents=documents, bytes=corpus_bytes, blake3=corpus_hash),
-        files={name: OutputFile(bytes=size, blake3=blake3) for name, size, blake3 in written},
+        corpus=OutputCorpus(documents=documents, bytes=corpus_bytes, **{hash: corpus_digest}),
+        files={name: OutputFile(bytes=size, **{hash: digest}) for name, size, digest in written},
     ).encode()
 
 
@@ -416,6 +422,7 @@ def check_dataset(
     *,
     split: str,
     policy: BeirPolicy = _STRICT,
+    hash: HashName = "blake3",
     report: Report = lambda _phase, _documents: None,
 ) -> CheckedDataset:
     """Read and check all files of a dataset and keep them open.
@@ -445,6 +452,7 @@ def check_dataset(
             qrels_name,
             any_document=policy.document_ids == "map",
             any_query=policy.query_ids == "map",
+            hash=hash,
             progress=report("qrels", None),
         )
         qrels_name = qrels.name
@@ -456,7 +464,8 @@ def check_dataset(
     documents = tables.list_identifiers(rows, "document", min_relevance)
     relevant = tables.select_relevant(distinct, min_relevance)
 
-    corpus = _check_file(dataset, CORPUS_FILE, documents, policy, problems, report("corpus", None))
+    check = partial(_check_file, dataset, policy=policy, hash=hash, problems=problems)
+    corpus = check(CORPUS_FILE, documents, watch=report("corpus", None))
     absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
     dropped_pair_count = 0
     if policy.unknown_documents == "drop":
@@ -465,7 +474,7 @@ def check_dataset(
         relevant = known
 
     judged_queries = tables.list_queries(rows, relevant, min_relevance)
-    queries = _check_file(dataset, QUERIES_FILE, judged_queries, policy, problems, report("queries", None))
+    queries = check(QUERIES_FILE, judged_queries, watch=report("queries", None))
     absent_queries = tables.find_absent(judged_queries, queries.places) if queries else judged_queries.clear()
     id_map = tables.make_id_map(
         corpus.mapped if corpus and policy.document_ids == "map" else None,
@@ -621,7 +630,9 @@ def _check_file(
     dataset: Dataset,
     name: str,
     judged: "pl.DataFrame",
+    *,
     policy: BeirPolicy,
+    hash: HashName,
     problems: _Problems,
     watch: Watch | None,
 ) -> CheckedFile | None:
@@ -634,6 +645,7 @@ def _check_file(
             judged=judged.select("id", "relevant"),
             map_ids=(policy.document_ids if documents else policy.query_ids) == "map",
             drop_empty=documents and policy.empty_documents == "drop",
+            hash=hash,
             progress=watch,
         )
     except EvalError as error:

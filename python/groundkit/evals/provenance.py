@@ -6,12 +6,19 @@ same bytes, except where they keep its files under other names.
 
 import os
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, Self, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from groundkit._native import __version__, hash_file, read_corpus
 from groundkit.errors import EvalError
+
+HashName: TypeAlias = Literal["blake3", "sha256"]
+
+# A hash is written under its own name, and the other one is left out.
+_Digest: TypeAlias = Annotated[
+    str | None, Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=lambda digest: digest is None)
+]
 
 ADAPTATION_FILE: Final = "adaptation.json"
 JUDGMENTS_FILE: Final = "judgments.jsonl"
@@ -20,7 +27,32 @@ _SHOWN_STRANGERS: Final = 5
 _SHOWN_QUOTES: Final = 10
 
 
-class SourceFile(BaseModel):
+class _Hashed(BaseModel):
+    """Something that has one hash, under the name of the hash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def hash(self) -> HashName:
+        """Which hash it has."""
+        return self._hashes()[0]
+
+    @property
+    def digest(self) -> str:
+        """The hash in hexadecimal digits."""
+        return cast("str", getattr(self, self.hash))
+
+    def _hashes(self) -> list[HashName]:
+        return [name for name in get_args(HashName) if getattr(self, name) is not None]
+
+    @model_validator(mode="after")
+    def _check_hashes(self) -> Self:
+        if len(self._hashes()) != 1:
+            raise ValueError(f"exactly one hash is needed of {', '.join(get_args(HashName))}")
+        return self
+
+
+class SourceFile(_Hashed):
     """A file that a dataset was read from.
 
     Attributes:
@@ -28,31 +60,31 @@ class SourceFile(BaseModel):
         kept_as: What it was read from, such as `corpus.jsonl.gz` or `scifact.zip:scifact/corpus.jsonl`.
         bytes: Size of its content, unpacked.
         blake3: BLAKE3 of its content, unpacked: the same for everybody who has it, whatever it is packed in.
+        sha256: SHA-256 of the same, where this was asked for instead.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     kept_as: str
     bytes: int = Field(ge=0)
-    blake3: str
+    blake3: _Digest
+    sha256: _Digest
 
 
-class OutputFile(BaseModel):
+class OutputFile(_Hashed):
     """A file beside the corpus, such as `judgments.jsonl`.
 
     Attributes:
         bytes: Its size.
         blake3: BLAKE3 of its bytes.
+        sha256: SHA-256 of its bytes, where this was asked for instead.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     bytes: int = Field(ge=0)
-    blake3: str
+    blake3: _Digest
+    sha256: _Digest
 
 
-class OutputCorpus(BaseModel):
+class OutputCorpus(_Hashed):
     """All documents of the corpus directory.
 
     Attributes:
@@ -60,13 +92,13 @@ class OutputCorpus(BaseModel):
         bytes: Bytes of all texts.
         blake3: BLAKE3 over the documents' leaves in ascending order; a leaf is the first 16 bytes of the BLAKE3 of the
             document's path in the corpus directory, a zero byte, and its text.
+        sha256: The same with SHA-256 for both, where this was asked for instead.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     documents: int = Field(ge=0)
     bytes: int = Field(ge=0)
-    blake3: str
+    blake3: _Digest
+    sha256: _Digest
 
 
 class AdaptationRecord(BaseModel):
@@ -96,6 +128,17 @@ class AdaptationRecord(BaseModel):
     corpus: OutputCorpus
     files: dict[str, OutputFile]
 
+    @property
+    def hash(self) -> HashName:
+        """Which hash was taken of everything."""
+        return self.corpus.hash
+
+    @model_validator(mode="after")
+    def _check_hashes(self) -> Self:
+        if any(file.hash != self.hash for file in (*self.sources, *self.files.values())):
+            raise ValueError("all files need the same hash as the corpus")
+        return self
+
     def encode(self) -> bytes:
         """Write the record as JSON that people can read and compare line by line."""
         return (self.model_dump_json(indent=2) + "\n").encode()
@@ -104,7 +147,8 @@ class AdaptationRecord(BaseModel):
 def verify_adaptation(output: str | os.PathLike[str], *, threads: int | None = None) -> AdaptationRecord:
     r"""Check that an adapted dataset is still what was written.
 
-    Every document and every file beside the corpus is read again and compared with `adaptation.json`. It proves that
+    Every document and every file beside the corpus is read again and compared with `adaptation.json`, by the hash that
+    was taken then. It proves that
     nothing changed by accident; who can change the output can change that file as well, so compare records, or keep
     one elsewhere, to prove more.
 
@@ -165,12 +209,12 @@ def read_adaptation(output: str | os.PathLike[str]) -> AdaptationRecord:
 
 
 def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None) -> list[str]:
-    documents, size, blake3, strangers = read_corpus(directory, threads=threads)
+    documents, size, digest, strangers = read_corpus(directory, hash=expected.hash, threads=threads)
     differences = []
     if documents != expected.documents:
         what = "missing" if documents < expected.documents else "there in addition"
         differences.append(f"corpus: {abs(documents - expected.documents):,} documents are {what}")
-    elif blake3 != expected.blake3:
+    elif digest != expected.digest:
         what = "names or texts" if size == expected.bytes else "texts"
         differences.append(f"corpus: {what} of documents differ")
     if strangers:
@@ -181,9 +225,10 @@ def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None
 
 def _is_same(directory: Path, name: str, expected: OutputFile, threads: int | None) -> bool:
     try:
-        return hash_file(directory, name, threads=threads) == (expected.bytes, expected.blake3)
+        found = hash_file(directory, name, hash=expected.hash, threads=threads)
     except EvalError:
         return False
+    return found == (expected.bytes, expected.digest)
 
 
 def _compare_quotes(directory: Path) -> list[str]:

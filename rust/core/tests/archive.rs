@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use groundkit_core::beir::dataset::Dataset;
+use groundkit_core::beir::digest::{Digest, HashName};
 use groundkit_core::beir::lines::{self, Region};
 use groundkit_core::beir::source::Source;
 use groundkit_core::error::Error;
@@ -77,19 +78,19 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 /// The content of `source` and its hash, read on `threads` threads.
-fn content_of(source: &Source, threads: usize) -> Result<(Vec<u8>, blake3::Hash), Error> {
+fn content_of(source: &Source, threads: usize, hash: HashName) -> Result<(Vec<u8>, Digest), Error> {
     let mut content = Vec::new();
     let mut add = |bytes: Vec<u8>| {
         content.extend_from_slice(&bytes);
         Ok(())
     };
     let copy = |region: Region<'_>| region.bytes.to_vec();
-    let found = lines::read(source, threads, &copy, &mut add, &mut || false)?;
+    let found = lines::read(source, threads, hash, &copy, &mut add, &mut || false)?;
     Ok((content, found.hash))
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, Error> {
-    Ok(content_of(&Dataset::open(path)?.source(name)?, 2)?.0)
+    Ok(content_of(&Dataset::open(path)?.source(name)?, 2, HashName::Blake3)?.0)
 }
 
 /// The content of member `scifact/corpus.jsonl` of an archive with these bytes.
@@ -127,9 +128,11 @@ fn a_member_of_any_method_is_read_on_any_number_of_threads() {
         let source = Dataset::open(&path).unwrap().source("corpus.jsonl").unwrap();
         assert_eq!(source.name(), "d.zip:d/corpus.jsonl");
         for threads in [1, 2, 5] {
-            let (found, hash) = content_of(&source, threads).unwrap();
-            assert!(found == content);
-            assert_eq!(hash, blake3::hash(&content));
+            for hash in HashName::ALL {
+                let (found, digest) = content_of(&source, threads, hash).unwrap();
+                assert!(found == content);
+                assert_eq!(digest, hash.of(&[&content]));
+            }
         }
     }
 }
@@ -396,7 +399,10 @@ fn a_packed_file_that_changes_while_it_is_read_is_refused() {
         .unwrap()
         .write_all(&gzip(CORPUS))
         .unwrap();
-    assert!(matches!(content_of(&source, 2), Err(Error::Changed { .. })));
+    assert!(matches!(
+        content_of(&source, 2, HashName::Blake3),
+        Err(Error::Changed { .. })
+    ));
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use groundkit_core::beir::dataset::Dataset;
+use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::lines::{Region, read};
 use groundkit_core::error::Error;
 
@@ -51,7 +52,7 @@ fn read_all(dataset: &Path, file: &str, threads: usize) -> Result<(u64, String),
         Ok(())
     };
     let count = |region: Region<'_>| region.bytes.len() as u64;
-    let found = read(&source, threads, &count, &mut add, &mut || false)?;
+    let found = read(&source, threads, HashName::Blake3, &count, &mut add, &mut || false)?;
     assert!(length <= found.size && found.size <= length + 3);
     Ok((found.size, found.hash.to_string()))
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use groundkit_core::beir::dataset::Dataset;
+use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::lines::{Region, read};
 
 /// Bytes of a file long enough for several blocks of the reader.
@@ -39,9 +40,11 @@ pub fn check(data: &[u8]) {
     std::fs::write(directory.path().join(name), bytes).expect("a temporary file");
     let text = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content);
     for threads in 1..=3 {
-        let (found, hash) = read_all(directory.path(), threads);
-        assert!(found == text);
-        assert_eq!(hash, blake3::hash(&content).to_string());
+        for hash in HashName::ALL {
+            let (found, digest) = read_all(directory.path(), threads, hash);
+            assert!(found == text);
+            assert_eq!(digest, hash.of(&[&content]).to_string());
+        }
     }
 }
 
@@ -51,7 +54,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory is enough")
 }
 
-fn read_all(directory: &Path, threads: usize) -> (Vec<u8>, String) {
+fn read_all(directory: &Path, threads: usize, hash: HashName) -> (Vec<u8>, String) {
     let source = Dataset::open(directory)
         .and_then(|dataset| dataset.source("corpus.jsonl"))
         .expect("the file is there");
@@ -66,6 +69,6 @@ fn read_all(directory: &Path, threads: usize) -> (Vec<u8>, String) {
         content.extend_from_slice(&lines);
         Ok(())
     };
-    let found = read(&source, threads, &copy, &mut add, &mut || false).expect("the file is sound");
+    let found = read(&source, threads, hash, &copy, &mut add, &mut || false).expect("the file is sound");
     (content, found.hash.to_string())
 }

@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Int64Array, LargeStringArray, UInt8Array, UInt64Array};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use groundkit_core::beir::dataset;
+use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::inspect::{Checked, Judged, Role, check};
 use groundkit_core::beir::lines::Content;
 use groundkit_core::beir::mapping::adapted_id;
@@ -94,29 +95,41 @@ impl QrelsFile {
     }
 
     #[getter]
-    fn blake3(&self) -> String {
-        self.content.hash.to_hex().to_string()
+    fn digest(&self) -> String {
+        self.content.hash.to_string()
     }
+}
+
+/// Find a hash by its name.
+pub fn hash_named(name: &str) -> PyResult<HashName> {
+    HashName::ALL
+        .into_iter()
+        .find(|hash| hash.name() == name)
+        .ok_or_else(|| PyValueError::new_err(format!("no hash {name}")))
 }
 
 /// Read and check a qrels file, such as `qrels/test.tsv`.
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, any_document=false, any_query=false, progress=None))]
+#[pyo3(signature = (dataset, name, *, any_document=false, any_query=false, hash="blake3", progress=None))]
 pub fn read_qrels(
     py: Python<'_>,
     dataset: &Dataset,
     name: &str,
     any_document: bool,
     any_query: bool,
+    hash: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<QrelsFile> {
     let accepts = Accepts {
         documents: any_document,
         queries: any_query,
     };
+    let hash = hash_named(hash)?;
     let source = run(py, |_| dataset.0.source(name))?;
     let watcher = Watcher::new(progress, [&source], || 0);
-    let (qrels, content) = run_watched(py, watcher, |interrupted| Qrels::read(&source, accepts, interrupted))?;
+    let (qrels, content) = run_watched(py, watcher, |interrupted| {
+        Qrels::read(&source, accepts, hash, interrupted)
+    })?;
     let rows = Columns::new([
         ("line", Arc::new(UInt64Array::from(qrels.lines)) as _),
         ("query", Arc::new(string_array(qrels.queries)?) as _),
@@ -165,8 +178,8 @@ impl CheckedFile {
     }
 
     #[getter]
-    fn blake3(&self) -> String {
-        self.0.content.hash.to_hex().to_string()
+    fn digest(&self) -> String {
+        self.0.content.hash.to_string()
     }
 
     #[getter]
@@ -215,7 +228,7 @@ impl CheckedFile {
 /// Check all records of a file; `judged` is a table of distinct identifiers (`id`) and whether a row makes them
 /// relevant (`relevant`).
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, documents, judged, map_ids=false, drop_empty=false, progress=None, threads=None))]
+#[pyo3(signature = (dataset, name, *, documents, judged, map_ids=false, drop_empty=false, hash="blake3", progress=None, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn check_records(
     py: Python<'_>,
@@ -225,9 +238,11 @@ pub fn check_records(
     judged: &Bound<'_, PyAny>,
     map_ids: bool,
     drop_empty: bool,
+    hash: &str,
     progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<CheckedFile> {
+    let hash = hash_named(hash)?;
     let batches = import(judged)?;
     let mut ids = Vec::new();
     for batch in &batches {
@@ -250,7 +265,15 @@ pub fn check_records(
     let source = run(py, |_| dataset.0.source(name))?;
     let watcher = Watcher::new(progress, [&source], || 0);
     let checked = run_watched(py, watcher, |interrupted| {
-        check(source, role, &judged, policy, threads::count(threads), interrupted)
+        check(
+            source,
+            role,
+            &judged,
+            policy,
+            hash,
+            threads::count(threads),
+            interrupted,
+        )
     })?;
     Ok(CheckedFile(Arc::new(checked)))
 }

@@ -16,7 +16,7 @@ use pyo3::pybacked::PyBackedBytes;
 
 use crate::columns::{import, strings};
 use crate::error::{eval_error, run, run_watched};
-use crate::inspect::CheckedFile;
+use crate::inspect::{CheckedFile, hash_named};
 use crate::interrupt::Watcher;
 
 /// Say what stands in the way of writing a corpus to a resolved output directory; without a corpus, only what stands
@@ -107,10 +107,10 @@ pub fn publish(
         let OutputPrint { corpus, files } = print;
         let files: Vec<_> = files
             .iter()
-            .map(|(name, file)| (name.as_str(), file.bytes, file.hash.to_hex().to_string()))
+            .map(|(name, file)| (name.as_str(), file.bytes, file.hash.to_string()))
             .collect();
         let call = |py: Python<'_>| {
-            let arguments = (corpus.documents, corpus.bytes, corpus.hash.to_hex().to_string(), files);
+            let arguments = (corpus.documents, corpus.bytes, corpus.hash.to_string(), files);
             describe_written.call1(py, arguments)?.extract(py)
         };
         Python::attach(call).map_err(|error| raised = Some(error)).ok()
@@ -132,28 +132,44 @@ pub fn publish(
 
 /// Read the documents of an output again: how many, their bytes, their hash, and entries that are no documents.
 #[pyfunction]
-#[pyo3(signature = (output, *, threads=None))]
+#[pyo3(signature = (output, *, hash="blake3", threads=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
 pub fn read_corpus(
     py: Python<'_>,
     output: PathBuf,
+    hash: &str,
     threads: Option<usize>,
 ) -> PyResult<(u64, u64, String, Vec<String>)> {
+    let hash = hash_named(hash)?;
     let found = run(py, |interrupted| {
-        provenance::read_corpus(&output, threads::count(threads), interrupted)
+        provenance::read_corpus(&output, hash, threads::count(threads), interrupted)
     })?;
     let CorpusPrint { documents, bytes, hash } = found.print;
-    Ok((documents, bytes, hash.to_hex().to_string(), found.strangers))
+    Ok((documents, bytes, hash.to_string(), found.strangers))
 }
 
 /// Size and hash of a file of an output.
 #[pyfunction]
-#[pyo3(signature = (directory, name, *, threads=None))]
+#[pyo3(signature = (directory, name, *, hash="blake3", threads=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
-pub fn hash_file(py: Python<'_>, directory: PathBuf, name: &str, threads: Option<usize>) -> PyResult<(u64, String)> {
+pub fn hash_file(
+    py: Python<'_>,
+    directory: PathBuf,
+    name: &str,
+    hash: &str,
+    threads: Option<usize>,
+) -> PyResult<(u64, String)> {
+    let hash = hash_named(hash)?;
     let content = run(py, |interrupted| {
         let source = Source::open(&directory, name)?;
-        lines::read(&source, threads::count(threads), &|_| (), &mut |()| Ok(()), interrupted)
+        lines::read(
+            &source,
+            threads::count(threads),
+            hash,
+            &|_| (),
+            &mut |()| Ok(()),
+            interrupted,
+        )
     })?;
-    Ok((content.size, content.hash.to_hex().to_string()))
+    Ok((content.size, content.hash.to_string()))
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
 
+use super::digest::HashName;
 use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
 use super::ids::{self, FoldedHash, Hashing, IdTable, Insertion};
 use super::lanes::{Job, Lanes, Level};
@@ -376,6 +377,7 @@ pub fn check(
     role: Role,
     judged: &Judged,
     policy: Policy,
+    hash: HashName,
     threads: usize,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Checked, Error> {
@@ -400,7 +402,7 @@ pub fn check(
         sum.add(found);
         Ok(())
     };
-    let content = read(&source, threads, &parse, &mut merge, interrupted)?;
+    let content = read(&source, threads, hash, &parse, &mut merge, interrupted)?;
     let mapped = if policy.map_ids {
         sum.list_mapped(&judged.hashing)
     } else {
@@ -465,7 +467,7 @@ fn find_lines(
         lines_before += lines;
         Ok(())
     };
-    read(source, threads, &parse, &mut merge, interrupted)?;
+    read(source, threads, HashName::Blake3, &parse, &mut merge, interrupted)?;
     Ok(firsts)
 }
 
@@ -542,7 +544,8 @@ impl Checked {
             self.visited.fetch_add(visited, Ordering::Relaxed);
             outcome
         };
-        let content = read(&self.source, threads, &parse, &mut |outcome| outcome, interrupted)?;
+        let hash = self.content.hash.name();
+        let content = read(&self.source, threads, hash, &parse, &mut |outcome| outcome, interrupted)?;
         if content == self.content {
             Ok(())
         } else {
@@ -567,7 +570,16 @@ mod tests {
         let source = Source::open(directory.path(), "f.jsonl").unwrap();
         let judged = Judged::new(judged.iter().map(|&(id, relevant)| (id.as_bytes(), relevant)));
         (
-            check(source, role, &judged, Policy::default(), threads, &mut || false).unwrap(),
+            check(
+                source,
+                role,
+                &judged,
+                Policy::default(),
+                HashName::Blake3,
+                threads,
+                &mut || false,
+            )
+            .unwrap(),
             directory,
         )
     }

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use memchr::{memchr, memrchr};
+use sha2::{Digest as _, Sha256};
 
 use super::decode::Decoder;
+use super::digest::{Digest, HashName};
 use super::source::Source;
 use crate::error::Error;
 
@@ -38,8 +40,8 @@ pub struct Region<'a> {
 /// What a file holds, as a whole: the same for two people who have it packed in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// BLAKE3 of all bytes.
-    pub hash: blake3::Hash,
+    /// Hash of all bytes.
+    pub hash: Digest,
     /// How many bytes there are.
     pub size: u64,
 }
@@ -48,7 +50,7 @@ pub struct Content {
 ///
 /// A packed source is unpacked on one thread at a time, while the others parse. `parse` sees every line exactly once,
 /// whichever thread gets it; `merge` sees the results in file order, one call at a time, so that nothing depends on the
-/// number of threads. A byte order mark at the start of the file is left out. `interrupted` is asked on the calling
+/// number of threads. `hash` is taken on the way. A byte order mark at the start of the file is left out. `interrupted` is asked on the calling
 /// thread.
 ///
 /// # Errors
@@ -57,6 +59,7 @@ pub struct Content {
 pub fn read<R: Send>(
     source: &Source,
     threads: usize,
+    hash: HashName,
     parse: &(impl Fn(Region<'_>) -> R + Sync),
     merge: &mut (impl FnMut(R) -> Result<(), Error> + Send),
     interrupted: &mut dyn FnMut() -> bool,
@@ -76,6 +79,7 @@ pub fn read<R: Send>(
     let reading = Reading {
         source,
         supply,
+        hash,
         stop: AtomicBool::new(false),
         advanced: Condvar::new(),
         order: Mutex::new(Order {
@@ -83,7 +87,7 @@ pub fn read<R: Send>(
             waiting: BTreeMap::new(),
             carry: Vec::new(),
             carry_offset: 0,
-            tree: Tree::default(),
+            hash: Running::new(hash),
             merge,
             failure: None,
         }),
@@ -120,7 +124,7 @@ pub fn read<R: Send>(
     }
     source.verify_unchanged()?;
     Ok(Content {
-        hash: order.tree.root(),
+        hash: order.hash.finish(),
         size: match reading.supply {
             Supply::Direct { .. } => source.identity().size,
             Supply::Unpacked(unpacked) => lock(&unpacked).size,
@@ -131,6 +135,7 @@ pub fn read<R: Send>(
 struct Reading<'a, P, M, R> {
     source: &'a Source,
     supply: Supply,
+    hash: HashName,
     stop: AtomicBool,
     /// Signalled when `order.next` or `stop` changes.
     advanced: Condvar,
@@ -186,7 +191,7 @@ struct Order<'a, M, R> {
     /// The start of a line that goes on in the next block.
     carry: Vec<u8>,
     carry_offset: u64,
-    tree: Tree,
+    hash: Running,
     merge: &'a mut M,
     failure: Option<Error>,
 }
@@ -198,9 +203,35 @@ struct Block<R> {
     head: Vec<u8>,
     /// Whether a line ends in this block; what follows `head`, if so.
     rest: Option<Rest<R>>,
-    subtree: ChainingValue,
-    /// What the hash of the file is, if no block follows this one.
-    whole: Option<blake3::Hash>,
+    hashed: Hashed,
+}
+
+/// What a block adds to the hash of the file.
+enum Hashed {
+    Blake3 {
+        subtree: ChainingValue,
+        /// What the hash of the file is, if no block follows this one.
+        whole: Option<blake3::Hash>,
+    },
+    /// The bytes themselves: SHA-256 takes all of them in order.
+    Sha256(Vec<u8>),
+}
+
+impl Hashed {
+    /// Hash block `number`, or take its bytes out of `buffer`.
+    fn new(name: HashName, number: u64, buffer: &mut Vec<u8>) -> Self {
+        match name {
+            HashName::Blake3 => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.set_input_offset(number * BLOCK as u64).update(buffer);
+                Self::Blake3 {
+                    subtree: hasher.finalize_non_root(),
+                    whole: (number == 0).then(|| hasher.finalize()),
+                }
+            }
+            HashName::Sha256 => Self::Sha256(std::mem::take(buffer)),
+        }
+    }
 }
 
 struct Rest<R> {
@@ -230,7 +261,7 @@ where
         let mut buffer = Vec::new();
         loop {
             match self.take(&mut buffer, interrupted) {
-                Ok(Some(number)) => self.deliver(number, self.parse_block(number, &buffer)),
+                Ok(Some(number)) => self.deliver(number, self.parse_block(number, &mut buffer)),
                 Ok(None) => return,
                 Err(error) => {
                     self.end(error);
@@ -307,17 +338,25 @@ where
         self.advanced.notify_all();
     }
 
-    fn parse_block(&self, number: u64, bytes: &[u8]) -> Block<R> {
+    fn parse_block(&self, number: u64, buffer: &mut Vec<u8>) -> Block<R> {
         let offset = number * BLOCK as u64;
-        let mut hasher = blake3::Hasher::new();
-        hasher.set_input_offset(offset).update(bytes);
-        let subtree = hasher.finalize_non_root();
-        let whole = (number == 0).then(|| hasher.finalize());
-        let marked = if offset == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
+        let marked = if offset == 0 && buffer.starts_with(BYTE_ORDER_MARK) {
             BYTE_ORDER_MARK.len()
         } else {
             0
         };
+        let (head, rest) = self.parse_lines(offset, marked, buffer);
+        Block {
+            offset: offset + marked as u64,
+            head,
+            rest,
+            hashed: Hashed::new(self.hash, number, buffer),
+        }
+    }
+
+    /// Parse the lines that lie inside a block as a whole. Returns what belongs to a line of an earlier block, and the
+    /// rest where a line ends.
+    fn parse_lines(&self, offset: u64, marked: usize, bytes: &[u8]) -> (Vec<u8>, Option<Rest<R>>) {
         let first = if offset == 0 {
             Some(marked)
         } else {
@@ -325,13 +364,7 @@ where
         };
         let last = memrchr(b'\n', bytes).map(|position| position + 1);
         let (Some(first), Some(last)) = (first, last) else {
-            return Block {
-                offset: offset + marked as u64,
-                head: bytes[marked..].to_vec(),
-                rest: None,
-                subtree,
-                whole,
-            };
+            return (bytes[marked..].to_vec(), None);
         };
         let inner = (first < last).then(|| {
             (self.parse)(Region {
@@ -339,17 +372,12 @@ where
                 offset: offset + first as u64,
             })
         });
-        Block {
-            offset: offset + marked as u64,
-            head: bytes[marked..first].to_vec(),
-            rest: Some(Rest {
-                inner,
-                tail: bytes[last..].to_vec(),
-                tail_offset: offset + last as u64,
-            }),
-            subtree,
-            whole,
-        }
+        let rest = Rest {
+            inner,
+            tail: bytes[last..].to_vec(),
+            tail_offset: offset + last as u64,
+        };
+        (bytes[marked..first].to_vec(), Some(rest))
     }
 
     fn deliver(&self, number: u64, block: Block<R>) {
@@ -371,8 +399,7 @@ where
     }
 
     fn merge_block(&self, order: &mut Order<'_, M, R>, block: Block<R>) -> Result<(), Error> {
-        order.tree.push(block.subtree);
-        order.tree.whole = order.tree.whole.or(block.whole);
+        order.hash.push(block.hashed);
         if order.carry.is_empty() {
             order.carry_offset = block.offset;
         }
@@ -401,6 +428,39 @@ where
             order.carry_offset = rest.tail_offset;
         }
         Ok(())
+    }
+}
+
+/// The hash of the blocks so far.
+enum Running {
+    Blake3(Tree),
+    Sha256(Sha256),
+}
+
+impl Running {
+    fn new(name: HashName) -> Self {
+        match name {
+            HashName::Blake3 => Self::Blake3(Tree::default()),
+            HashName::Sha256 => Self::Sha256(Sha256::new()),
+        }
+    }
+
+    fn push(&mut self, block: Hashed) {
+        match (self, block) {
+            (Self::Blake3(tree), Hashed::Blake3 { subtree, whole }) => {
+                tree.push(subtree);
+                tree.whole = tree.whole.or(whole);
+            }
+            (Self::Sha256(hasher), Hashed::Sha256(bytes)) => hasher.update(&bytes),
+            _ => unreachable!("blocks are hashed as the reading says"),
+        }
+    }
+
+    fn finish(self) -> Digest {
+        match self {
+            Self::Blake3(tree) => tree.root().into(),
+            Self::Sha256(hasher) => hasher.into(),
+        }
     }
 }
 
@@ -444,7 +504,7 @@ mod tests {
     use std::io::Write;
 
     /// Every line of `content` with its number and the hash, read on `threads` threads.
-    fn lines_of(content: &[u8], threads: usize) -> (Vec<Vec<u8>>, blake3::Hash) {
+    fn lines_of(content: &[u8], threads: usize, hash: HashName) -> (Vec<Vec<u8>>, Digest) {
         let directory = tempfile::tempdir().unwrap();
         std::fs::File::create(directory.path().join("f"))
             .unwrap()
@@ -464,6 +524,7 @@ mod tests {
         let found = read(
             &source,
             threads,
+            hash,
             &parse,
             &mut |(offset, length, more)| {
                 assert_eq!(offset, next_offset.unwrap_or(offset));
@@ -484,9 +545,12 @@ mod tests {
             .split_inclusive(|&byte| byte == b'\n')
             .map(<[u8]>::to_vec)
             .collect();
-        for threads in [1, 2, 5] {
-            let (lines, hash) = lines_of(content, threads);
-            assert_eq!(hash, blake3::hash(content));
+        for (threads, name) in [1, 2, 5]
+            .into_iter()
+            .flat_map(|threads| HashName::ALL.map(|name| (threads, name)))
+        {
+            let (lines, hash) = lines_of(content, threads, name);
+            assert_eq!(hash, name.of(&[content]));
             assert!(lines == expected, "{} lines, expected {}", lines.len(), expected.len());
         }
     }
@@ -528,7 +592,7 @@ mod tests {
             std::fs::write(&path, vec![b'\n'; 1_000_000]).unwrap();
             let source = Source::open(directory.path(), "f").unwrap();
             std::fs::write(&path, vec![b'\n'; after]).unwrap();
-            let outcome = read(&source, 2, &|_| (), &mut |()| Ok(()), &mut || false);
+            let outcome = read(&source, 2, HashName::Sha256, &|_| (), &mut |()| Ok(()), &mut || false);
             assert!(matches!(outcome, Err(Error::Changed { .. })), "{outcome:?}");
         }
     }
@@ -545,7 +609,7 @@ mod tests {
                 std::hint::spin_loop();
             }
         };
-        let outcome = read(&source, 2, &parse, &mut |()| Ok(()), &mut || true);
+        let outcome = read(&source, 2, HashName::Blake3, &parse, &mut |()| Ok(()), &mut || true);
         assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
     }
 
@@ -557,6 +621,7 @@ mod tests {
         let outcome = read(
             &source,
             2,
+            HashName::Blake3,
             &|_| (),
             &mut |()| Err(source.changed("content")),
             &mut || false,

@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod dataset;
 pub mod decode;
+pub mod digest;
 pub mod identifier;
 pub mod ids;
 pub mod inspect;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::digest::{Digest, HashName, Hasher};
 use super::publish::CORPUS;
 use super::source::Source;
 use super::text::quote;
@@ -34,9 +35,9 @@ pub struct CorpusPrint {
     pub documents: u64,
     /// Bytes of all texts.
     pub bytes: u64,
-    /// BLAKE3 of the documents' leaves in ascending order; a leaf is the first 16 bytes of the BLAKE3 of name, a zero
+    /// Hash of the documents' leaves in ascending order; a leaf is the first 16 bytes of the same hash of name, a zero
     /// byte, and text. It depends on neither the order of writing nor the layout of memory.
-    pub hash: blake3::Hash,
+    pub hash: Digest,
 }
 
 /// A file as a whole.
@@ -44,8 +45,8 @@ pub struct CorpusPrint {
 pub struct FilePrint {
     /// Its size in bytes.
     pub bytes: u64,
-    /// BLAKE3 of its bytes.
-    pub hash: blake3::Hash,
+    /// Hash of its bytes.
+    pub hash: Digest,
 }
 
 /// What an output holds.
@@ -60,10 +61,10 @@ pub struct OutputPrint {
 impl FilePrint {
     /// The fingerprint of a file with this content.
     #[must_use]
-    pub fn of(content: &[u8]) -> Self {
+    pub fn of(content: &[u8], hash: HashName) -> Self {
         Self {
             bytes: content.len() as u64,
-            hash: blake3::hash(content),
+            hash: hash.of(&[content]),
         }
     }
 }
@@ -71,26 +72,27 @@ impl FilePrint {
 /// Gathers the documents of a corpus in any order, from any thread.
 #[derive(Debug)]
 pub struct CorpusHasher {
+    name: HashName,
     lists: [Mutex<Vec<Leaf>>; LISTS],
     bytes: AtomicU64,
 }
 
-impl Default for CorpusHasher {
-    fn default() -> Self {
+impl CorpusHasher {
+    /// Start with no documents.
+    #[must_use]
+    pub fn new(name: HashName) -> Self {
         Self {
+            name,
             lists: [const { Mutex::new(Vec::new()) }; LISTS],
             bytes: AtomicU64::new(0),
         }
     }
-}
 
-impl CorpusHasher {
     /// Add a document by its path in the corpus directory.
     pub fn add(&self, name: &str, text: &[u8]) {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(name.as_bytes()).update(&[0]).update(text);
+        let digest = self.name.of(&[name.as_bytes(), &[0], text]);
         let mut leaf = Leaf::default();
-        leaf.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        leaf.copy_from_slice(&digest.as_bytes()[..16]);
         self.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
         let list = &self.lists[usize::from(leaf[0]) * LISTS / 256];
         list.lock().unwrap_or_else(PoisonError::into_inner).push(leaf);
@@ -99,7 +101,7 @@ impl CorpusHasher {
     /// The fingerprint of all that was added.
     #[must_use]
     pub fn finish(self) -> CorpusPrint {
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = Hasher::new(self.name);
         let mut documents = 0;
         for list in self.lists {
             let mut leaves = list.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +112,7 @@ impl CorpusHasher {
         CorpusPrint {
             documents,
             bytes: self.bytes.into_inner(),
-            hash: hasher.finalize(),
+            hash: hasher.finish(),
         }
     }
 }
@@ -118,23 +120,25 @@ impl CorpusHasher {
 /// Writes to `inner` and hashes what goes there.
 pub struct HashingWriter<W> {
     inner: W,
-    hasher: blake3::Hasher,
+    hasher: Hasher,
+    bytes: u64,
 }
 
 impl<W: Write> HashingWriter<W> {
     /// Start with nothing written.
-    pub fn new(inner: W) -> Self {
+    pub fn new(inner: W, hash: HashName) -> Self {
         Self {
             inner,
-            hasher: blake3::Hasher::new(),
+            hasher: Hasher::new(hash),
+            bytes: 0,
         }
     }
 
     /// The writer, and the fingerprint of all that was written.
     pub fn finish(self) -> (W, FilePrint) {
         let print = FilePrint {
-            bytes: self.hasher.count(),
-            hash: self.hasher.finalize(),
+            bytes: self.bytes,
+            hash: self.hasher.finish(),
         };
         (self.inner, print)
     }
@@ -144,6 +148,7 @@ impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.hasher.update(&bytes[..written]);
+        self.bytes += written as u64;
         Ok(written)
     }
 
@@ -165,11 +170,16 @@ pub struct FoundCorpus {
 ///
 /// # Errors
 /// [`Error::Output`] when a directory or document cannot be read, and [`Error::Interrupted`].
-pub fn read_corpus(output: &Path, threads: usize, interrupted: &mut dyn FnMut() -> bool) -> Result<FoundCorpus, Error> {
+pub fn read_corpus(
+    output: &Path,
+    hash: HashName,
+    threads: usize,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<FoundCorpus, Error> {
     let root = output.join(CORPUS);
     let (mut names, mut strangers) = (Vec::new(), Vec::new());
     list(&root, "", true, &mut names, &mut strangers, interrupted)?;
-    let hasher = CorpusHasher::default();
+    let hasher = CorpusHasher::new(hash);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let failure = Mutex::new(None);
     let work = |interrupted: &mut dyn FnMut() -> bool| {
@@ -266,7 +276,11 @@ mod tests {
     use super::*;
 
     fn print_of(documents: &[(&str, &str)]) -> CorpusPrint {
-        let hasher = CorpusHasher::default();
+        print_by(HashName::Blake3, documents)
+    }
+
+    fn print_by(hash: HashName, documents: &[(&str, &str)]) -> CorpusPrint {
+        let hasher = CorpusHasher::new(hash);
         for (name, text) in documents {
             hasher.add(name, text.as_bytes());
         }
@@ -290,14 +304,16 @@ mod tests {
 
     #[test]
     fn the_fingerprint_is_the_documented_one() {
-        let mut leaves: Vec<_> = [("a.txt", "one"), ("b.txt", "two")]
-            .map(|(name, text)| blake3::hash(format!("{name}\0{text}").as_bytes()).as_bytes()[..16].to_vec())
-            .to_vec();
-        leaves.sort();
-        assert_eq!(
-            print_of(&[("b.txt", "two"), ("a.txt", "one")]).hash,
-            blake3::hash(&leaves.concat())
-        );
+        for hash in HashName::ALL {
+            let mut leaves: Vec<_> = [("a.txt", "one"), ("b.txt", "two")]
+                .map(|(name, text)| hash.of(&[format!("{name}\0{text}").as_bytes()]).as_bytes()[..16].to_vec())
+                .to_vec();
+            leaves.sort();
+            assert_eq!(
+                print_by(hash, &[("b.txt", "two"), ("a.txt", "one")]).hash,
+                hash.of(&[&leaves.concat()])
+            );
+        }
     }
 
     #[test]
@@ -324,12 +340,12 @@ mod tests {
             .collect();
         expected.push(("0a/deep.txt", "deep"));
         for threads in [1, 3] {
-            let found = read_corpus(directory.path(), threads, &mut || false).unwrap();
+            let found = read_corpus(directory.path(), HashName::Blake3, threads, &mut || false).unwrap();
             assert_eq!(found.print, print_of(&expected));
             assert_eq!(found.strangers, ["'link.txt'"]);
         }
         assert!(matches!(
-            read_corpus(directory.path(), 2, &mut || true),
+            read_corpus(directory.path(), HashName::Blake3, 2, &mut || true),
             Err(Error::Interrupted)
         ));
     }

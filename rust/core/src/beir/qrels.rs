@@ -1,5 +1,6 @@
 //! The rows of a qrels file, checked one by one; what they say together is for a query engine.
 
+use super::digest::HashName;
 use super::identifier::is_safe;
 use super::lines::{Content, Region, read};
 use super::problem::{Kind, Problems};
@@ -71,6 +72,7 @@ impl Qrels {
     pub fn read(
         source: &Source,
         accepts: Accepts,
+        hash: HashName,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(Self, Content), Error> {
         let mut qrels = Self {
@@ -83,7 +85,7 @@ impl Qrels {
             qrels.add_lines(&lines);
             Ok(())
         };
-        let content = read(source, 1, &copy, &mut add, interrupted)?;
+        let content = read(source, 1, hash, &copy, &mut add, interrupted)?;
         if !qrels.seen_header {
             qrels.problems.add(Kind::QrelsHeader, 1, || (String::new(), None));
         }
@@ -163,7 +165,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("test.tsv"), content).unwrap();
         let source = Source::open(directory.path(), "test.tsv").unwrap();
-        Qrels::read(&source, Accepts::default(), &mut || false).unwrap().0
+        Qrels::read(&source, Accepts::default(), HashName::Blake3, &mut || false)
+            .unwrap()
+            .0
     }
 
     fn problems(content: &str) -> Vec<(Kind, u64)> {

@@ -84,7 +84,8 @@ impl Adaptation<'_> {
         let corpus = Directories::make(&staging, self.layout)?;
         let mut written = Written::default();
         written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
-        let hasher = CorpusHasher::default();
+        let hash = self.corpus.content.hash.name();
+        let hasher = CorpusHasher::new(hash);
         self.write_documents(&staging, &corpus, &written, &hasher, interrupted)?;
         let texts = self.spool_queries(&staging, interrupted)?;
         let judgments = self.write_judgments(&staging, &corpus, &written, &texts, interrupted)?;
@@ -94,7 +95,7 @@ impl Adaptation<'_> {
                 .chain(
                     self.others
                         .iter()
-                        .map(|&(name, content)| (name, FilePrint::of(content))),
+                        .map(|&(name, content)| (name, FilePrint::of(content, hash))),
                 )
                 .map(|(name, print)| (name.to_owned(), print))
                 .collect(),
@@ -184,7 +185,10 @@ impl Adaptation<'_> {
             staging.failure("write judgments", JUDGMENTS, errno)
         };
         let file = create(staging.new_output(), JUDGMENTS, OFlags::WRONLY).map_err(|error| failure(error.into()))?;
-        let mut file = BufWriter::with_capacity(1 << 18, HashingWriter::new(File::from(file)));
+        let mut file = BufWriter::with_capacity(
+            1 << 18,
+            HashingWriter::new(File::from(file), self.corpus.content.hash.name()),
+        );
         let (mut query, mut quote) = (String::new(), String::new());
         for row in self.pairs.chunk_by(|one, next| one.query == next.query) {
             if interrupted() {
@@ -312,6 +316,7 @@ fn read_back(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beir::digest::HashName;
     use crate::beir::inspect::{Judged, Role, check};
     use crate::beir::policy::Policy;
     use crate::beir::source::Source;
@@ -341,6 +346,7 @@ mod tests {
                 role,
                 &Judged::new([(id.as_bytes(), true)]),
                 Policy::default(),
+                HashName::Blake3,
                 1,
                 &mut || false,
             )
