@@ -1,7 +1,9 @@
 """Judgments: what is accepted, and what a refusal says."""
 
+import gc
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,40 @@ def test_a_file_that_cannot_be_read_is_refused_without_waiting(tmp_path: Path) -
     for path in (tmp_path / "absent", tmp_path, tmp_path / "fifo", Path("nul\0byte"), Path("\ud800")):
         with pytest.raises(EvalError, match="cannot read judgments file"):
             load_judgments(path)
+
+
+@pytest.fixture
+def _collector() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    yield
+    (gc.enable if was_enabled else gc.disable)()
+
+
+@pytest.mark.usefixtures("_collector")
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("ids", [("a", "b"), ("b", "a")], ids=["read", "refused"])
+def test_the_garbage_collector_is_as_it_was(tmp_path: Path, ids: tuple[str, ...], *, enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    try:
+        load_judgments(write(tmp_path, *map(row, ids)))
+    except EvalError:
+        assert ids == ("b", "a")
+    assert gc.isenabled() is enabled
+
+
+@pytest.mark.usefixtures("_collector")
+def test_no_garbage_is_collected_while_judgments_are_made(tmp_path: Path) -> None:
+    file = write(tmp_path, *(row(f"q{number:05}") for number in range(10_000)))
+    collections: list[str] = []
+
+    def count(phase: str, _info: dict[str, int]) -> None:
+        collections.append(phase)
+
+    gc.enable()
+    gc.callbacks.append(count)
+    try:
+        assert len(load_judgments(file)) == 10_000
+    finally:
+        gc.callbacks.remove(count)
+    # One may come right before and one right after.
+    assert collections.count("start") <= 2
