@@ -37,7 +37,7 @@ class QrelsFile:
     @property
     def size(self) -> int: ...
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> str | None: ...
 
 @final
 class CheckedFile:
@@ -50,7 +50,7 @@ class CheckedFile:
     @property
     def size(self) -> int: ...
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> str | None: ...
     @property
     def record_count(self) -> int: ...
     @property
@@ -68,7 +68,7 @@ def read_qrels(
     *,
     any_document: bool = False,
     any_query: bool = False,
-    hash: str = "blake3",
+    hash: str | None = None,
     progress: Callable[[int, int, int], object] | None = None,
 ) -> QrelsFile: ...
 def check_records(
@@ -79,7 +79,7 @@ def check_records(
     judged: DataFrame,
     map_ids: bool = False,
     drop_empty: bool = False,
-    hash: str = "blake3",
+    hash: str | None = None,
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
 ) -> CheckedFile: ...
@@ -99,7 +99,7 @@ def read_corpus(
 ) -> tuple[int, int, str, list[str]]: ...
 def hash_file(
     directory: str | PathLike[str], name: str, *, hash: str = "blake3", threads: int | None = None
-) -> tuple[int, str]: ...
+) -> tuple[int, str | None]: ...
 def find_obstacles(output: str | PathLike[str], corpus: CheckedFile | None, *, sharded: bool = False) -> list[str]: ...
 def publish(
     output: str | PathLike[str],

@@ -422,10 +422,10 @@ def check_dataset(
     *,
     split: str,
     policy: BeirPolicy = _STRICT,
-    hash: HashName = "blake3",
+    hash: HashName | None = None,
     report: Report = lambda _phase, _documents: None,
 ) -> CheckedDataset:
-    """Read and check all files of a dataset and keep them open.
+    """Read and check all files of a dataset, take the hash of each where one is named, and keep them open.
 
     Raises:
         EvalError: `source` is neither a directory nor a sound zip archive, or `split` is no safe file name.
@@ -632,7 +632,7 @@ def _check_file(
     judged: "pl.DataFrame",
     *,
     policy: BeirPolicy,
-    hash: HashName,
+    hash: HashName | None,
     problems: _Problems,
     watch: Watch | None,
 ) -> CheckedFile | None:

@@ -182,6 +182,7 @@ fn check_corpus<const COUNT: usize>(bencher: Bencher<'_, '_>, profile: Profile) 
             Role::Documents,
             &judged,
             Policy::default(),
+            None,
             COUNT,
             &mut || false,
         );

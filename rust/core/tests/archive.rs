@@ -85,8 +85,8 @@ fn content_of(source: &Source, threads: usize, hash: HashName) -> Result<(Vec<u8
         Ok(())
     };
     let copy = |region: Region<'_>| region.bytes.to_vec();
-    let found = lines::read(source, threads, hash, &copy, &mut add, &mut || false)?;
-    Ok((content, found.hash))
+    let found = lines::read(source, threads, Some(hash), &copy, &mut add, &mut || false)?;
+    Ok((content, found.hash.expect("a hash was asked for")))
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, Error> {

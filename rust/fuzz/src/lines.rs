@@ -69,6 +69,6 @@ fn read_all(directory: &Path, threads: usize, hash: HashName) -> (Vec<u8>, Strin
         content.extend_from_slice(&lines);
         Ok(())
     };
-    let found = read(&source, threads, hash, &copy, &mut add, &mut || false).expect("the file is sound");
-    (content, found.hash.to_string())
+    let found = read(&source, threads, Some(hash), &copy, &mut add, &mut || false).expect("the file is sound");
+    (content, found.hash.expect("a hash was asked for").to_string())
 }

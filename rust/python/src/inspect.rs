@@ -95,8 +95,8 @@ impl QrelsFile {
     }
 
     #[getter]
-    fn digest(&self) -> String {
-        self.content.hash.to_string()
+    fn digest(&self) -> Option<String> {
+        self.content.hash.map(|digest| digest.to_string())
     }
 }
 
@@ -110,21 +110,21 @@ pub fn hash_named(name: &str) -> PyResult<HashName> {
 
 /// Read and check a qrels file, such as `qrels/test.tsv`.
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, any_document=false, any_query=false, hash="blake3", progress=None))]
+#[pyo3(signature = (dataset, name, *, any_document=false, any_query=false, hash=None, progress=None))]
 pub fn read_qrels(
     py: Python<'_>,
     dataset: &Dataset,
     name: &str,
     any_document: bool,
     any_query: bool,
-    hash: &str,
+    hash: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<QrelsFile> {
     let accepts = Accepts {
         documents: any_document,
         queries: any_query,
     };
-    let hash = hash_named(hash)?;
+    let hash = hash.map(hash_named).transpose()?;
     let source = run(py, |_| dataset.0.source(name))?;
     let watcher = Watcher::new(progress, [&source], || 0);
     let (qrels, content) = run_watched(py, watcher, |interrupted| {
@@ -178,8 +178,8 @@ impl CheckedFile {
     }
 
     #[getter]
-    fn digest(&self) -> String {
-        self.0.content.hash.to_string()
+    fn digest(&self) -> Option<String> {
+        self.0.content.hash.map(|digest| digest.to_string())
     }
 
     #[getter]
@@ -228,7 +228,7 @@ impl CheckedFile {
 /// Check all records of a file; `judged` is a table of distinct identifiers (`id`) and whether a row makes them
 /// relevant (`relevant`).
 #[pyfunction]
-#[pyo3(signature = (dataset, name, *, documents, judged, map_ids=false, drop_empty=false, hash="blake3", progress=None, threads=None))]
+#[pyo3(signature = (dataset, name, *, documents, judged, map_ids=false, drop_empty=false, hash=None, progress=None, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn check_records(
     py: Python<'_>,
@@ -238,11 +238,11 @@ pub fn check_records(
     judged: &Bound<'_, PyAny>,
     map_ids: bool,
     drop_empty: bool,
-    hash: &str,
+    hash: Option<&str>,
     progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<CheckedFile> {
-    let hash = hash_named(hash)?;
+    let hash = hash.map(hash_named).transpose()?;
     let batches = import(judged)?;
     let mut ids = Vec::new();
     for batch in &batches {

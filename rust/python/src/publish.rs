@@ -158,18 +158,18 @@ pub fn hash_file(
     name: &str,
     hash: &str,
     threads: Option<usize>,
-) -> PyResult<(u64, String)> {
+) -> PyResult<(u64, Option<String>)> {
     let hash = hash_named(hash)?;
     let content = run(py, |interrupted| {
         let source = Source::open(&directory, name)?;
         lines::read(
             &source,
             threads::count(threads),
-            hash,
+            Some(hash),
             &|_| (),
             &mut |()| Ok(()),
             interrupted,
         )
     })?;
-    Ok((content.size, content.hash.to_string()))
+    Ok((content.size, content.hash.map(|digest| digest.to_string())))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
@@ -40,8 +40,8 @@ pub struct Region<'a> {
 /// What a file holds, as a whole: the same for two people who have it packed in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Hash of all bytes.
-    pub hash: Digest,
+    /// Hash of all bytes, where one was asked for.
+    pub hash: Option<Digest>,
     /// How many bytes there are.
     pub size: u64,
 }
@@ -50,8 +50,8 @@ pub struct Content {
 ///
 /// A packed source is unpacked on one thread at a time, while the others parse. `parse` sees every line exactly once,
 /// whichever thread gets it; `merge` sees the results in file order, one call at a time, so that nothing depends on the
-/// number of threads. `hash` is taken on the way. A byte order mark at the start of the file is left out. `interrupted` is asked on the calling
-/// thread.
+/// number of threads. The `hash` is taken on the way. A byte order mark at the start of the file is left out.
+/// `interrupted` is asked on the calling thread.
 ///
 /// # Errors
 /// [`Error::Unreadable`] for a failing read and for a line longer than [`LINE_LIMIT`], [`Error::Changed`] when the
@@ -59,7 +59,7 @@ pub struct Content {
 pub fn read<R: Send>(
     source: &Source,
     threads: usize,
-    hash: HashName,
+    hash: Option<HashName>,
     parse: &(impl Fn(Region<'_>) -> R + Sync),
     merge: &mut (impl FnMut(R) -> Result<(), Error> + Send),
     interrupted: &mut dyn FnMut() -> bool,
@@ -82,14 +82,16 @@ pub fn read<R: Send>(
         hash,
         stop: AtomicBool::new(false),
         advanced: Condvar::new(),
-        order: Mutex::new(Order {
+        queue: Mutex::new(Queue {
             next: 0,
             waiting: BTreeMap::new(),
+            failure: None,
+        }),
+        order: Mutex::new(Order {
             carry: Vec::new(),
             carry_offset: 0,
-            hash: Running::new(hash),
+            hash: hash.map(Running::new),
             merge,
-            failure: None,
         }),
         parse,
     };
@@ -109,12 +111,13 @@ pub fn read<R: Send>(
         }
         reading.work(&mut interrupted);
         let blocks = reading.supply.taken();
-        reading.wait_while(&mut interrupted, |order| order.next < blocks);
+        reading.wait_while(&mut interrupted, |queue| queue.next < blocks);
     });
-    let order = reading.order.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(failure) = order.failure {
+    let queue = reading.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(failure) = queue.failure {
         return Err(failure);
     }
+    let order = reading.order.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !order.carry.is_empty() {
         let region = Region {
             bytes: &order.carry,
@@ -124,7 +127,7 @@ pub fn read<R: Send>(
     }
     source.verify_unchanged()?;
     Ok(Content {
-        hash: order.hash.finish(),
+        hash: order.hash.map(Running::finish),
         size: match reading.supply {
             Supply::Direct { .. } => source.identity().size,
             Supply::Unpacked(unpacked) => lock(&unpacked).size,
@@ -135,11 +138,13 @@ pub fn read<R: Send>(
 struct Reading<'a, P, M, R> {
     source: &'a Source,
     supply: Supply,
-    hash: HashName,
+    hash: Option<HashName>,
     stop: AtomicBool,
-    /// Signalled when `order.next` or `stop` changes.
+    /// Signalled when `queue.next` or `stop` changes.
     advanced: Condvar,
-    order: Mutex<Order<'a, M, R>>,
+    queue: Mutex<Queue<R>>,
+    /// Held by the thread that merges; the others hand their blocks to it and go on.
+    order: Mutex<Order<'a, M>>,
     parse: &'a P,
 }
 
@@ -184,16 +189,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is done in file order.
-struct Order<'a, M, R> {
+/// The blocks that are parsed and not merged.
+struct Queue<R> {
+    /// The block to merge next.
     next: u64,
     waiting: BTreeMap<u64, Block<R>>,
+    failure: Option<Error>,
+}
+
+/// What is done in file order.
+struct Order<'a, M> {
     /// The start of a line that goes on in the next block.
     carry: Vec<u8>,
     carry_offset: u64,
-    hash: Running,
+    hash: Option<Running>,
     merge: &'a mut M,
-    failure: Option<Error>,
 }
 
 /// A block whose inner lines are parsed.
@@ -203,7 +213,7 @@ struct Block<R> {
     head: Vec<u8>,
     /// Whether a line ends in this block; what follows `head`, if so.
     rest: Option<Rest<R>>,
-    hashed: Hashed,
+    hashed: Option<Hashed>,
 }
 
 /// What a block adds to the hash of the file.
@@ -307,7 +317,7 @@ where
 
     /// Wait until block `number` may be read; false when the reading has ended instead.
     fn may_start(&self, number: u64, interrupted: &mut dyn FnMut() -> bool) -> bool {
-        self.wait_while(interrupted, |order| number >= order.next + LEAD);
+        self.wait_while(interrupted, |queue| number >= queue.next + LEAD);
         if interrupted() {
             self.end(Error::Interrupted);
         }
@@ -315,16 +325,16 @@ where
     }
 
     /// Wait while `condition` holds and nothing failed.
-    fn wait_while(&self, interrupted: &mut dyn FnMut() -> bool, mut condition: impl FnMut(&Order<'_, M, R>) -> bool) {
-        let mut order = lock(&self.order);
-        while condition(&order) && !self.stop.load(Ordering::Relaxed) {
-            order = self
+    fn wait_while(&self, interrupted: &mut dyn FnMut() -> bool, condition: impl Fn(&Queue<R>) -> bool) {
+        let mut queue = lock(&self.queue);
+        while condition(&queue) && !self.stop.load(Ordering::Relaxed) {
+            queue = self
                 .advanced
-                .wait_timeout(order, PATIENCE)
+                .wait_timeout(queue, PATIENCE)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             if interrupted() {
-                drop(order);
+                drop(queue);
                 self.end(Error::Interrupted);
                 return;
             }
@@ -332,8 +342,7 @@ where
     }
 
     fn end(&self, failure: Error) {
-        let mut order = lock(&self.order);
-        order.failure.get_or_insert(failure);
+        lock(&self.queue).failure.get_or_insert(failure);
         self.stop.store(true, Ordering::Relaxed);
         self.advanced.notify_all();
     }
@@ -350,7 +359,7 @@ where
             offset: offset + marked as u64,
             head,
             rest,
-            hashed: Hashed::new(self.hash, number, buffer),
+            hashed: self.hash.map(|name| Hashed::new(name, number, buffer)),
         }
     }
 
@@ -380,26 +389,37 @@ where
         (bytes[marked..first].to_vec(), Some(rest))
     }
 
+    /// Queue a block, and merge all that can be merged unless another thread is about that.
     fn deliver(&self, number: u64, block: Block<R>) {
-        let mut order = lock(&self.order);
-        order.waiting.insert(number, block);
+        let mut queue = lock(&self.queue);
+        queue.waiting.insert(number, block);
+        // The thread that has `order` lets go of it while it holds `queue`, so that it has seen every block whose thread
+        // came too late for `order`.
+        let mut order = match self.order.try_lock() {
+            Ok(order) => order,
+            Err(TryLockError::Poisoned(order)) => order.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
         loop {
-            let next = order.next;
-            let Some(block) = order.waiting.remove(&next) else {
-                break;
+            let next = queue.next;
+            let Some(block) = queue.waiting.remove(&next) else {
+                return;
             };
+            drop(queue);
             if let Err(failure) = self.merge_block(&mut order, block) {
-                order.failure.get_or_insert(failure);
-                self.stop.store(true, Ordering::Relaxed);
-                break;
+                self.end(failure);
+                return;
             }
-            order.next += 1;
+            queue = lock(&self.queue);
+            queue.next += 1;
+            self.advanced.notify_all();
         }
-        self.advanced.notify_all();
     }
 
-    fn merge_block(&self, order: &mut Order<'_, M, R>, block: Block<R>) -> Result<(), Error> {
-        order.hash.push(block.hashed);
+    fn merge_block(&self, order: &mut Order<'_, M>, block: Block<R>) -> Result<(), Error> {
+        if let (Some(hash), Some(hashed)) = (&mut order.hash, block.hashed) {
+            hash.push(hashed);
+        }
         if order.carry.is_empty() {
             order.carry_offset = block.offset;
         }
@@ -452,7 +472,7 @@ impl Running {
                 tree.whole = tree.whole.or(whole);
             }
             (Self::Sha256(hasher), Hashed::Sha256(bytes)) => hasher.update(&bytes),
-            _ => unreachable!("blocks are hashed as the reading says"),
+            _ => unreachable!("all blocks are hashed alike"),
         }
     }
 
@@ -504,7 +524,7 @@ mod tests {
     use std::io::Write;
 
     /// Every line of `content` with its number and the hash, read on `threads` threads.
-    fn lines_of(content: &[u8], threads: usize, hash: HashName) -> (Vec<Vec<u8>>, Digest) {
+    fn lines_of(content: &[u8], threads: usize, hash: Option<HashName>) -> (Vec<Vec<u8>>, Option<Digest>) {
         let directory = tempfile::tempdir().unwrap();
         std::fs::File::create(directory.path().join("f"))
             .unwrap()
@@ -547,10 +567,10 @@ mod tests {
             .collect();
         for (threads, name) in [1, 2, 5]
             .into_iter()
-            .flat_map(|threads| HashName::ALL.map(|name| (threads, name)))
+            .flat_map(|threads| [None, Some(HashName::Blake3), Some(HashName::Sha256)].map(|name| (threads, name)))
         {
             let (lines, hash) = lines_of(content, threads, name);
-            assert_eq!(hash, name.of(&[content]));
+            assert_eq!(hash, name.map(|name| name.of(&[content])));
             assert!(lines == expected, "{} lines, expected {}", lines.len(), expected.len());
         }
     }
@@ -592,7 +612,14 @@ mod tests {
             std::fs::write(&path, vec![b'\n'; 1_000_000]).unwrap();
             let source = Source::open(directory.path(), "f").unwrap();
             std::fs::write(&path, vec![b'\n'; after]).unwrap();
-            let outcome = read(&source, 2, HashName::Sha256, &|_| (), &mut |()| Ok(()), &mut || false);
+            let outcome = read(
+                &source,
+                2,
+                Some(HashName::Sha256),
+                &|_| (),
+                &mut |()| Ok(()),
+                &mut || false,
+            );
             assert!(matches!(outcome, Err(Error::Changed { .. })), "{outcome:?}");
         }
     }
@@ -609,7 +636,7 @@ mod tests {
                 std::hint::spin_loop();
             }
         };
-        let outcome = read(&source, 2, HashName::Blake3, &parse, &mut |()| Ok(()), &mut || true);
+        let outcome = read(&source, 2, None, &parse, &mut |()| Ok(()), &mut || true);
         assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
     }
 
@@ -621,7 +648,7 @@ mod tests {
         let outcome = read(
             &source,
             2,
-            HashName::Blake3,
+            None,
             &|_| (),
             &mut |()| Err(source.changed("content")),
             &mut || false,

@@ -72,7 +72,7 @@ impl Qrels {
     pub fn read(
         source: &Source,
         accepts: Accepts,
-        hash: HashName,
+        hash: Option<HashName>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(Self, Content), Error> {
         let mut qrels = Self {
@@ -165,9 +165,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("test.tsv"), content).unwrap();
         let source = Source::open(directory.path(), "test.tsv").unwrap();
-        Qrels::read(&source, Accepts::default(), HashName::Blake3, &mut || false)
-            .unwrap()
-            .0
+        Qrels::read(&source, Accepts::default(), None, &mut || false).unwrap().0
     }
 
     fn problems(content: &str) -> Vec<(Kind, u64)> {

@@ -13,6 +13,7 @@ use foldhash::quality::RandomState;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::digest::HashName;
 use super::identifier::DOCUMENT_SUFFIX;
 use super::inspect::{Checked, Document};
 use super::judgments;
@@ -84,7 +85,7 @@ impl Adaptation<'_> {
         let corpus = Directories::make(&staging, self.layout)?;
         let mut written = Written::default();
         written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
-        let hash = self.corpus.content.hash.name();
+        let hash = self.hash();
         let hasher = CorpusHasher::new(hash);
         self.write_documents(&staging, &corpus, &written, &hasher, interrupted)?;
         let texts = self.spool_queries(&staging, interrupted)?;
@@ -111,6 +112,14 @@ impl Adaptation<'_> {
         self.write_others(&staging)?;
         let names: Vec<&str> = self.others.iter().map(|&(name, _)| name).chain([PROVENANCE]).collect();
         staging.publish(&names, self.durable)
+    }
+
+    /// Which hash the output gets: that of its sources, if they have one.
+    fn hash(&self) -> HashName {
+        self.corpus
+            .content
+            .hash
+            .map_or_else(HashName::default, |digest| digest.name())
     }
 
     fn write_documents(
@@ -185,10 +194,7 @@ impl Adaptation<'_> {
             staging.failure("write judgments", JUDGMENTS, errno)
         };
         let file = create(staging.new_output(), JUDGMENTS, OFlags::WRONLY).map_err(|error| failure(error.into()))?;
-        let mut file = BufWriter::with_capacity(
-            1 << 18,
-            HashingWriter::new(File::from(file), self.corpus.content.hash.name()),
-        );
+        let mut file = BufWriter::with_capacity(1 << 18, HashingWriter::new(File::from(file), self.hash()));
         let (mut query, mut quote) = (String::new(), String::new());
         for row in self.pairs.chunk_by(|one, next| one.query == next.query) {
             if interrupted() {
@@ -316,7 +322,6 @@ fn read_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beir::digest::HashName;
     use crate::beir::inspect::{Judged, Role, check};
     use crate::beir::policy::Policy;
     use crate::beir::source::Source;
@@ -346,7 +351,7 @@ mod tests {
                 role,
                 &Judged::new([(id.as_bytes(), true)]),
                 Policy::default(),
-                HashName::Blake3,
+                None,
                 1,
                 &mut || false,
             )
