@@ -95,10 +95,20 @@ def paired_bootstrap(
 ) -> tuple[float, float, float, int, int] | None: ...
 def levels() -> list[str]: ...
 def read_corpus(
-    output: str | PathLike[str], *, hash: str = "blake3", threads: int | None = None
+    output: str | PathLike[str],
+    *,
+    hash: str = "blake3",
+    bytes_total: int = 0,
+    progress: Callable[[int, int, int], object] | None = None,
+    threads: int | None = None,
 ) -> tuple[int, int, str, list[str]]: ...
 def hash_file(
-    directory: str | PathLike[str], name: str, *, hash: str = "blake3", threads: int | None = None
+    directory: str | PathLike[str],
+    name: str,
+    *,
+    hash: str = "blake3",
+    progress: Callable[[int, int, int], object] | None = None,
+    threads: int | None = None,
 ) -> tuple[int, str | None]: ...
 def find_obstacles(output: str | PathLike[str], corpus: CheckedFile | None, *, sharded: bool = False) -> list[str]: ...
 def publish(

@@ -1,7 +1,9 @@
 """Progress: what programs are told, what people see, and how a run ends that nobody wants to go on."""
 
+import gzip
 import io
 import itertools
+import random
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from groundkit.errors import EvalError
 from groundkit.evals.beir import adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.progress import BeirProgress, open_progress
+from groundkit.evals.provenance import verify_adaptation
 
 
 class Terminal(io.StringIO):
@@ -35,6 +38,44 @@ def test_a_callable_is_told_of_every_phase_until_it_is_done(dataset: Path) -> No
     for event, name in zip(last, ("qrels/test.tsv", "corpus.jsonl", "queries.jsonl"), strict=True):
         assert event.bytes_done == event.bytes_total == (dataset / name).stat().st_size
         assert event.documents_total is None
+    assert [event.documents_done for event in last] == [0, 1, 0]
+
+
+def test_documents_are_counted_while_they_are_read(dataset: Path) -> None:
+    # Unpacking so much takes several times as long as it takes until the next report.
+    text = random.Random(1).randbytes(1_000).hex()
+    rows = "".join(f'{{"_id": "d{number}", "text": "{number}{text}"}}\n' for number in range(100_000))
+    (dataset / "corpus.jsonl").unlink()
+    (dataset / "corpus.jsonl.gz").write_bytes(gzip.compress(rows.encode(), 1))
+    events: list[BeirProgress] = []
+    inspect_beir_dataset(dataset, progress=events.append)
+    counts = [event.documents_done for event in events if event.phase == "corpus"]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (0, 100_000)
+    assert any(0 < count < 100_000 for count in counts)
+
+
+def test_a_verification_counts_documents_and_bytes(dataset: Path) -> None:
+    output = dataset / "adapted"
+    adapt_beir_dataset(dataset, output)
+    events: list[BeirProgress] = []
+    record = verify_adaptation(output, progress=events.append)
+    total = record.corpus.bytes + sum(file.bytes for file in record.files.values())
+    assert {(event.phase, event.bytes_total, event.documents_total) for event in events} == {("verification", total, 1)}
+    done = [(event.bytes_done, event.documents_done) for event in events]
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == ((0, 0), (total, 1))
+
+
+def test_an_exception_of_the_callable_ends_a_verification(dataset: Path) -> None:
+    adapt_beir_dataset(dataset, dataset / "adapted")
+
+    def stop(event: BeirProgress) -> None:
+        if event.documents_done:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        verify_adaptation(dataset / "adapted", progress=stop)
 
 
 def test_an_adaptation_counts_the_documents_it_writes(dataset: Path) -> None:
@@ -75,6 +116,17 @@ def test_a_bar_is_drawn_on_a_terminal(dataset: Path, monkeypatch: pytest.MonkeyP
     inspect_beir_dataset(dataset, progress=True)
     assert "Checking corpus" in terminal.getvalue()
     assert "27/27 bytes" in terminal.getvalue()
+    assert "1 documents" in terminal.getvalue()
+
+
+def test_a_bar_is_drawn_of_a_verification(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapt_beir_dataset(dataset, dataset / "adapted")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    verify_adaptation(dataset / "adapted", progress=True)
+    assert "Verifying output" in terminal.getvalue()
+    assert "1/1 documents" in terminal.getvalue()
 
 
 def test_nothing_is_written_where_there_is_no_terminal(dataset: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,12 @@ from groundkit.errors import EvalError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-Phase: TypeAlias = Literal["qrels", "corpus", "queries", "output"]
+Phase: TypeAlias = Literal["qrels", "corpus", "queries", "output", "verification"]
 
 # What the native functions call: bytes done, bytes in all, documents done.
 Watch: TypeAlias = Callable[[int, int, int], None]
 
-# Gives what a native function calls during a phase that writes so many documents.
+# Gives what a native function calls during a phase of so many documents; `None` where nobody knows how many.
 Report: TypeAlias = Callable[[Phase, int | None], Watch | None]
 
 _TITLES: dict[Phase, str] = {
@@ -24,6 +24,7 @@ _TITLES: dict[Phase, str] = {
     "corpus": "Checking corpus",
     "queries": "Checking queries",
     "output": "Writing documents",
+    "verification": "Verifying output",
 }
 
 
@@ -31,11 +32,12 @@ class BeirProgress(BaseModel):
     """How far a run is; each phase starts with an event that has nothing done and ends with one that has all done.
 
     Attributes:
-        phase: What is going on: the qrels, the corpus and the queries are read and checked, then the output is written.
+        phase: What is going on: the qrels, the corpus and the queries are read and checked, then the output is written;
+            `verify_adaptation` has the one phase `verification`.
         bytes_done: Bytes read from the disk in this phase.
         bytes_total: Bytes that this phase reads.
-        documents_done: Documents written.
-        documents_total: Documents that this phase writes; `None` where it writes none.
+        documents_done: Documents read from the corpus so far, written, or verified; 0 for qrels and queries.
+        documents_total: Documents that this phase writes or verifies; `None` where their number is not known yet.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,15 +93,14 @@ def open_progress(progress: ProgressOption) -> Iterator[Report]:
 
 def _make_events(callback: Callable[[BeirProgress], object], phase: Phase, documents_total: int | None) -> Watch:
     def watch(bytes_done: int, bytes_total: int, documents_done: int) -> None:
-        callback(
-            BeirProgress(
-                phase=phase,
-                bytes_done=bytes_done,
-                bytes_total=bytes_total,
-                documents_done=documents_done,
-                documents_total=documents_total,
-            )
+        event = BeirProgress(
+            phase=phase,
+            bytes_done=bytes_done,
+            bytes_total=bytes_total,
+            documents_done=documents_done,
+            documents_total=documents_total,
         )
+        callback(event)
 
     return watch
 
@@ -156,7 +157,10 @@ def _draw(bar: "Progress", phase: Phase, documents_total: int | None) -> Watch:
     task = bar.add_task(_TITLES[phase], total=None, documents="")
 
     def watch(bytes_done: int, bytes_total: int, documents_done: int) -> None:
-        documents = "" if documents_total is None else f"{documents_done:,}/{documents_total:,} documents"
+        if documents_total is not None:
+            documents = f"{documents_done:,}/{documents_total:,} documents"
+        else:
+            documents = f"{documents_done:,} documents" if documents_done else ""
         bar.update(task, completed=bytes_done, total=bytes_total, documents=documents)
 
     return watch

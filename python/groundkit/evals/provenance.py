@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from groundkit._native import __version__, hash_file, read_corpus
 from groundkit.errors import EvalError
+from groundkit.evals.progress import ProgressOption, Watch, open_progress
 
 HashName: TypeAlias = Literal["blake3", "sha256"]
 
@@ -144,7 +145,9 @@ class AdaptationRecord(BaseModel):
         return (self.model_dump_json(indent=2) + "\n").encode()
 
 
-def verify_adaptation(output: str | os.PathLike[str], *, threads: int | None = None) -> AdaptationRecord:
+def verify_adaptation(
+    output: str | os.PathLike[str], *, threads: int | None = None, progress: ProgressOption = None
+) -> AdaptationRecord:
     r"""Check that an adapted dataset is still what was written.
 
     Every document and every file beside the corpus is read again and compared with `adaptation.json`, by the hash that
@@ -155,6 +158,7 @@ def verify_adaptation(output: str | os.PathLike[str], *, threads: int | None = N
     Args:
         output: Directory that `adapt_beir_dataset` wrote.
         threads: Threads that read; by default all that this process may use.
+        progress: As for `groundkit.evals.beir.inspect_beir_dataset`.
 
     Returns:
         The record, which tells what the output was made of.
@@ -179,8 +183,17 @@ def verify_adaptation(output: str | os.PathLike[str], *, threads: int | None = N
     """
     directory = Path(output)
     record = read_adaptation(directory)
-    differences = _compare_corpus(directory, record.corpus, threads)
-    changed_files = [name for name, file in record.files.items() if not _is_same(directory, name, file, threads)]
+    with open_progress(progress) as report:
+        watch = report("verification", record.corpus.documents)
+        bytes_total = record.corpus.bytes + sum(file.bytes for file in record.files.values())
+        differences = _compare_corpus(directory, record.corpus, threads, _watch_part(watch, 0, bytes_total))
+        changed_files = []
+        bytes_before = record.corpus.bytes
+        for name, file in record.files.items():
+            part = _watch_part(watch, bytes_before, bytes_total, record.corpus.documents)
+            if not _is_same(directory, name, file, threads, part):
+                changed_files.append(name)
+            bytes_before += file.bytes
     differences += [f"{name} is missing or differs" for name in changed_files]
     if differences and JUDGMENTS_FILE not in changed_files:
         differences += _compare_quotes(directory)
@@ -208,8 +221,19 @@ def read_adaptation(output: str | os.PathLike[str]) -> AdaptationRecord:
         raise EvalError(f"cannot read adaptation record {str(path)!r}: {reason}") from error
 
 
-def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None) -> list[str]:
-    documents, size, digest, strangers = read_corpus(directory, hash=expected.hash, threads=threads)
+def _watch_part(watch: Watch | None, bytes_before: int, bytes_total: int, documents_before: int = 0) -> Watch | None:
+    """Let the reading of one part count as a part of the whole."""
+    if watch is None:
+        return None
+    return lambda bytes_done, _, documents_done: watch(
+        min(bytes_before + bytes_done, bytes_total), bytes_total, documents_before + documents_done
+    )
+
+
+def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None, watch: Watch | None) -> list[str]:
+    documents, size, digest, strangers = read_corpus(
+        directory, hash=expected.hash, bytes_total=expected.bytes, progress=watch, threads=threads
+    )
     differences = []
     if documents != expected.documents:
         what = "missing" if documents < expected.documents else "there in addition"
@@ -223,9 +247,9 @@ def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None
     return differences
 
 
-def _is_same(directory: Path, name: str, expected: OutputFile, threads: int | None) -> bool:
+def _is_same(directory: Path, name: str, expected: OutputFile, threads: int | None, watch: Watch | None) -> bool:
     try:
-        found = hash_file(directory, name, hash=expected.hash, threads=threads)
+        found = hash_file(directory, name, hash=expected.hash, progress=watch, threads=threads)
     except EvalError:
         return False
     return found == (expected.bytes, expected.digest)

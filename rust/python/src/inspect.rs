@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Int64Array, LargeStringArray, UInt8Array, UInt64Array};
@@ -263,7 +264,10 @@ pub fn check_records(
     let policy = Policy { map_ids, drop_empty };
     let role = if documents { Role::Documents } else { Role::Queries };
     let source = run(py, |_| dataset.0.source(name))?;
-    let watcher = Watcher::new(progress, [&source], || 0);
+    let counted = documents.then(|| Arc::clone(source.records_checked()));
+    let watcher = Watcher::new(progress, [&source], move || {
+        counted.as_ref().map_or(0, |records| records.load(Ordering::Relaxed))
+    });
     let checked = run_watched(py, watcher, |interrupted| {
         check(
             source,

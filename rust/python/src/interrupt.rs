@@ -12,10 +12,16 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Who is told how far the work is.
 pub struct Watcher {
     callback: Py<PyAny>,
-    counters: Vec<Counter>,
     bytes_total: u64,
-    documents: Box<dyn Fn() -> u64 + Send>,
+    done: Box<dyn Fn() -> Done + Send>,
     reported: Instant,
+}
+
+/// How far the work is.
+#[derive(Clone, Copy)]
+pub struct Done {
+    pub bytes: u64,
+    pub documents: u64,
 }
 
 /// Counts bytes for all time; the work started at `start`.
@@ -46,21 +52,32 @@ impl Watcher {
             let start = bytes.load(Ordering::Relaxed);
             counters.push(Counter { bytes, start });
         }
+        let read = |counter: &Counter| counter.bytes.load(Ordering::Relaxed) - counter.start;
+        let done = move || Done {
+            // Headers of an archive, and lines that are looked up again, are read on top.
+            bytes: counters.iter().map(read).sum::<u64>().min(bytes_total),
+            documents: documents(),
+        };
+        Self::counting(callback, bytes_total, done)
+    }
+
+    /// As [`Watcher::new`], for work that counts by itself.
+    pub fn counting(
+        callback: Option<Py<PyAny>>,
+        bytes_total: u64,
+        done: impl Fn() -> Done + Send + 'static,
+    ) -> Option<Self> {
         Some(Self {
             callback: callback?,
-            counters,
             bytes_total,
-            documents: Box::new(documents),
+            done: Box::new(done),
             reported: Instant::now(),
         })
     }
 
     fn report(&mut self, py: Python<'_>) -> PyResult<()> {
-        let read = |counter: &Counter| counter.bytes.load(Ordering::Relaxed) - counter.start;
-        // Headers of an archive, and lines that are looked up again, are read on top.
-        let bytes_done = self.counters.iter().map(read).sum::<u64>().min(self.bytes_total);
-        self.callback
-            .call1(py, (bytes_done, self.bytes_total, (self.documents)()))?;
+        let Done { bytes, documents } = (self.done)();
+        self.callback.call1(py, (bytes, self.bytes_total, documents))?;
         self.reported = Instant::now();
         Ok(())
     }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use groundkit_core::beir::lines;
-use groundkit_core::beir::provenance::{self, CorpusPrint, OutputPrint};
+use groundkit_core::beir::provenance::{self, CorpusPrint, OutputPrint, ReadAgain};
 use groundkit_core::beir::publish::Output;
 use groundkit_core::beir::source::Source;
 use groundkit_core::beir::space::Space;
@@ -15,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use crate::columns::{import, strings};
-use crate::error::{eval_error, run, run_watched};
+use crate::error::{eval_error, run_watched};
 use crate::inspect::{CheckedFile, hash_named};
-use crate::interrupt::Watcher;
+use crate::interrupt::{Done, Watcher};
 
 /// Say what stands in the way of writing a corpus to a resolved output directory; without a corpus, only what stands
 /// there already.
@@ -130,19 +131,28 @@ pub fn publish(
     raised.map_or(outcome, Err)
 }
 
-/// Read the documents of an output again: how many, their bytes, their hash, and entries that are no documents.
+/// Read the documents of an output again: how many, their bytes, their hash, and entries that are no documents;
+/// `bytes_total` is how many bytes the watcher is told of.
 #[pyfunction]
-#[pyo3(signature = (output, *, hash="blake3", threads=None))]
+#[pyo3(signature = (output, *, hash="blake3", bytes_total=0, progress=None, threads=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
 pub fn read_corpus(
     py: Python<'_>,
     output: PathBuf,
     hash: &str,
+    bytes_total: u64,
+    progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<(u64, u64, String, Vec<String>)> {
     let hash = hash_named(hash)?;
-    let found = run(py, |interrupted| {
-        provenance::read_corpus(&output, hash, threads::count(threads), interrupted)
+    let counts = Arc::new(ReadAgain::default());
+    let counted = Arc::clone(&counts);
+    let watcher = Watcher::counting(progress, bytes_total, move || Done {
+        bytes: counted.bytes.load(Ordering::Relaxed).min(bytes_total),
+        documents: counted.documents.load(Ordering::Relaxed),
+    });
+    let found = run_watched(py, watcher, |interrupted| {
+        provenance::read_corpus(&output, hash, threads::count(threads), &counts, interrupted)
     })?;
     let CorpusPrint { documents, bytes, hash } = found.print;
     Ok((documents, bytes, hash.to_string(), found.strangers))
@@ -150,18 +160,20 @@ pub fn read_corpus(
 
 /// Size and hash of a file of an output.
 #[pyfunction]
-#[pyo3(signature = (directory, name, *, hash="blake3", threads=None))]
+#[pyo3(signature = (directory, name, *, hash="blake3", progress=None, threads=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
 pub fn hash_file(
     py: Python<'_>,
     directory: PathBuf,
     name: &str,
     hash: &str,
+    progress: Option<Py<PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<(u64, Option<String>)> {
     let hash = hash_named(hash)?;
-    let content = run(py, |interrupted| {
-        let source = Source::open(&directory, name)?;
+    let source = Source::open(&directory, name).map_err(|error| eval_error(py, &error.to_string()))?;
+    let watcher = Watcher::new(progress, [&source], || 0);
+    let content = run_watched(py, watcher, |interrupted| {
         lines::read(
             &source,
             threads::count(threads),

@@ -402,6 +402,8 @@ pub fn check(
     };
     let mut merge = |found| {
         sum.add(found);
+        let records = sum.found.records + sum.found.dropped_count;
+        source.records_checked().store(records, Ordering::Relaxed);
         Ok(())
     };
     let content = read(&source, threads, hash, &parse, &mut merge, interrupted)?;

@@ -157,6 +157,15 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
+/// How much of a corpus has been read again, for who watches.
+#[derive(Debug, Default)]
+pub struct ReadAgain {
+    /// Documents.
+    pub documents: AtomicU64,
+    /// Bytes of their texts.
+    pub bytes: AtomicU64,
+}
+
 /// The corpus of an output as it is now.
 #[derive(Clone, Debug)]
 pub struct FoundCorpus {
@@ -166,7 +175,7 @@ pub struct FoundCorpus {
     pub strangers: Vec<String>,
 }
 
-/// Read all documents of `output` again on up to `threads` threads.
+/// Read all documents of `output` again on up to `threads` threads, and count them on the way.
 ///
 /// # Errors
 /// [`Error::Output`] when a directory or document cannot be read, and [`Error::Interrupted`].
@@ -174,6 +183,7 @@ pub fn read_corpus(
     output: &Path,
     hash: HashName,
     threads: usize,
+    counts: &ReadAgain,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<FoundCorpus, Error> {
     let root = output.join(CORPUS);
@@ -194,7 +204,9 @@ pub fn read_corpus(
             let outcome = if interrupted() {
                 Err(Error::Interrupted)
             } else {
-                batch.iter().try_for_each(|name| hash_document(&root, name, &hasher))
+                batch
+                    .iter()
+                    .try_for_each(|name| hash_document(&root, name, &hasher, counts))
             };
             if let Err(error) = outcome {
                 failure
@@ -263,11 +275,13 @@ fn list(
     Ok(())
 }
 
-fn hash_document(root: &Path, name: &str, hasher: &CorpusHasher) -> Result<(), Error> {
+fn hash_document(root: &Path, name: &str, hasher: &CorpusHasher, counts: &ReadAgain) -> Result<(), Error> {
     let source = Source::open(root, name)?;
     let mut text = vec![0; usize::try_from(source.identity().size).unwrap_or(usize::MAX)];
     source.read_at(&mut text, 0)?;
     hasher.add(name, &text);
+    counts.documents.fetch_add(1, Ordering::Relaxed);
+    counts.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
     Ok(())
 }
 
@@ -340,12 +354,21 @@ mod tests {
             .collect();
         expected.push(("0a/deep.txt", "deep"));
         for threads in [1, 3] {
-            let found = read_corpus(directory.path(), HashName::Blake3, threads, &mut || false).unwrap();
+            let counts = ReadAgain::default();
+            let found = read_corpus(directory.path(), HashName::Blake3, threads, &counts, &mut || false).unwrap();
             assert_eq!(found.print, print_of(&expected));
+            let counted = (counts.documents.into_inner(), counts.bytes.into_inner());
+            assert_eq!(counted, (found.print.documents, found.print.bytes));
             assert_eq!(found.strangers, ["'link.txt'"]);
         }
         assert!(matches!(
-            read_corpus(directory.path(), HashName::Blake3, 2, &mut || true),
+            read_corpus(
+                directory.path(),
+                HashName::Blake3,
+                2,
+                &ReadAgain::default(),
+                &mut || true
+            ),
             Err(Error::Interrupted)
         ));
     }

@@ -43,6 +43,7 @@ pub struct Source {
     identity: Identity,
     packing: Option<Arc<dyn Packing>>,
     bytes_read: Arc<AtomicU64>,
+    records_checked: Arc<AtomicU64>,
 }
 
 impl Source {
@@ -77,6 +78,7 @@ impl Source {
             identity,
             packing: None,
             bytes_read: Arc::default(),
+            records_checked: Arc::default(),
         })
     }
 
@@ -86,6 +88,7 @@ impl Source {
         Self {
             name,
             packing: Some(packing),
+            records_checked: Arc::default(),
             ..self.clone()
         }
     }
@@ -108,6 +111,12 @@ impl Source {
     #[must_use]
     pub fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes_read)
+    }
+
+    /// Counts the records that were checked so far, for who watches a check.
+    #[must_use]
+    pub fn records_checked(&self) -> &Arc<AtomicU64> {
+        &self.records_checked
     }
 
     /// Name relative to the dataset, as messages give it.
