@@ -78,6 +78,20 @@ def test_an_exception_of_the_callable_ends_a_verification(dataset: Path) -> None
         verify_adaptation(dataset / "adapted", progress=stop)
 
 
+@pytest.mark.parametrize("phase", ["qrels", "corpus", "output", "verification"])
+def test_an_error_of_the_callable_is_not_taken_for_one_of_the_dataset(dataset: Path, phase: str) -> None:
+    enough = EvalError("enough")
+
+    def stop(event: BeirProgress) -> None:
+        if event.phase == phase and event.bytes_done == event.bytes_total:
+            raise enough
+
+    with pytest.raises(EvalError) as caught:  # noqa: PT012 - one of the two raises
+        adapt_beir_dataset(dataset, dataset / "adapted", progress=stop)
+        verify_adaptation(dataset / "adapted", progress=stop)
+    assert caught.value is enough
+
+
 def test_an_adaptation_counts_the_documents_it_writes(dataset: Path) -> None:
     events: list[BeirProgress] = []
     adapt_beir_dataset(dataset, dataset / "adapted", progress=events.append)

@@ -83,12 +83,23 @@ def open_progress(progress: ProgressOption) -> Iterator[Report]:
         EvalError: `progress` is `True` and rich, which draws the bar, is not installed.
     """
     if callable(progress):
-        yield lambda phase, documents: _make_events(progress, phase, documents)
+        try:
+            yield lambda phase, documents: _make_events(progress, phase, documents)
+        except _RefusedError as refused:
+            raise refused.error from refused.error.__cause__
     elif progress:
         with _open_bar() as bar:
             yield lambda phase, documents: _draw(bar, phase, documents)
     else:
         yield lambda _phase, _documents: None
+
+
+class _RefusedError(Exception):
+    """Carries an `EvalError` of a callable past those who would take it for one about the dataset."""
+
+    def __init__(self, error: EvalError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def _make_events(callback: Callable[[BeirProgress], object], phase: Phase, documents_total: int | None) -> Watch:
@@ -100,7 +111,10 @@ def _make_events(callback: Callable[[BeirProgress], object], phase: Phase, docum
             documents_done=documents_done,
             documents_total=documents_total,
         )
-        callback(event)
+        try:
+            callback(event)
+        except EvalError as error:
+            raise _RefusedError(error) from None
 
     return watch
 
