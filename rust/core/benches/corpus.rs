@@ -184,7 +184,6 @@ fn check_corpus<const COUNT: usize>(bencher: Bencher<'_, '_>, profile: Profile) 
             Policy::default(),
             None,
             COUNT,
-            &mut || false,
         );
         assert!(checked.is_ok_and(|checked| checked.problems.is_empty()));
     });

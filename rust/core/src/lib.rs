@@ -5,5 +5,6 @@
 pub mod beir;
 pub mod bootstrap;
 pub mod error;
+pub mod stop;
 pub mod sweep;
 pub mod threads;

@@ -10,6 +10,7 @@ use groundkit_core::beir::digest::{Digest, HashName};
 use groundkit_core::beir::lines::{self, Region};
 use groundkit_core::beir::source::Source;
 use groundkit_core::error::Error;
+use groundkit_core::stop::Stop;
 use proptest::prelude::*;
 use rawzip::path::EntryPath;
 use rawzip::{CompressionMethod, ZipArchiveWriter};
@@ -85,12 +86,17 @@ fn content_of(source: &Source, threads: usize, hash: HashName) -> Result<(Vec<u8
         Ok(())
     };
     let copy = |region: Region<'_>| region.bytes.to_vec();
-    let found = lines::read(source, threads, Some(hash), &copy, &mut add, &mut || false)?;
+    let found = lines::read(source, threads, Some(hash), &copy, &mut add)?;
     Ok((content, found.hash.expect("a hash was asked for")))
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, Error> {
-    Ok(content_of(&Dataset::open(path)?.source(name)?, 2, HashName::Blake3)?.0)
+    Ok(content_of(
+        &Dataset::open(path, &Stop::default())?.source(name)?,
+        2,
+        HashName::Blake3,
+    )?
+    .0)
 }
 
 /// The content of member `scifact/corpus.jsonl` of an archive with these bytes.
@@ -125,7 +131,10 @@ fn a_member_of_any_method_is_read_on_any_number_of_threads() {
             }]),
         )
         .unwrap();
-        let source = Dataset::open(&path).unwrap().source("corpus.jsonl").unwrap();
+        let source = Dataset::open(&path, &Stop::default())
+            .unwrap()
+            .source("corpus.jsonl")
+            .unwrap();
         assert_eq!(source.name(), "d.zip:d/corpus.jsonl");
         for threads in [1, 2, 5] {
             for hash in HashName::ALL {
@@ -187,17 +196,23 @@ fn splits_are_listed_whatever_they_are_packed_in() {
         "qrels/.x.tsv",
     ];
     std::fs::write(&path, zip(&members.map(|name| member(name, b"")))).unwrap();
-    assert_eq!(Dataset::open(&path).unwrap().splits().unwrap(), ["test", "train"]);
+    assert_eq!(
+        Dataset::open(&path, &Stop::default()).unwrap().splits().unwrap(),
+        ["test", "train"]
+    );
     std::fs::create_dir(directory.path().join("qrels")).unwrap();
     for name in ["dev.tsv.zst", "test.tsv.gz", "notes.txt"] {
         std::fs::write(directory.path().join("qrels").join(name), b"").unwrap();
     }
     assert_eq!(
-        Dataset::open(directory.path()).unwrap().splits().unwrap(),
+        Dataset::open(directory.path(), &Stop::default())
+            .unwrap()
+            .splits()
+            .unwrap(),
         ["dev", "test"]
     );
     assert!(
-        Dataset::open(&directory.path().join("absent"))
+        Dataset::open(&directory.path().join("absent"), &Stop::default())
             .unwrap()
             .splits()
             .unwrap()
@@ -392,7 +407,10 @@ fn a_packed_file_that_changes_while_it_is_read_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("corpus.jsonl.gz");
     std::fs::write(&path, gzip(CORPUS)).unwrap();
-    let source = Dataset::open(directory.path()).unwrap().source("corpus.jsonl").unwrap();
+    let source = Dataset::open(directory.path(), &Stop::default())
+        .unwrap()
+        .source("corpus.jsonl")
+        .unwrap();
     std::fs::File::options()
         .append(true)
         .open(&path)

@@ -6,6 +6,7 @@ use groundkit_core::beir::dataset::Dataset;
 use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::lines::{Region, read};
 use groundkit_core::error::Error;
+use groundkit_core::stop::Stop;
 
 /// Take `data` after its first byte as a file; the byte says what its name claims.
 ///
@@ -43,7 +44,7 @@ pub fn check(data: &[u8]) {
 }
 
 fn read_all(dataset: &Path, file: &str, threads: usize) -> Result<(u64, String), Error> {
-    let dataset = Dataset::open(dataset)?;
+    let dataset = Dataset::open(dataset, &Stop::default())?;
     dataset.splits()?;
     let source = dataset.source(file)?;
     let mut length = 0;
@@ -52,9 +53,7 @@ fn read_all(dataset: &Path, file: &str, threads: usize) -> Result<(u64, String),
         Ok(())
     };
     let count = |region: Region<'_>| region.bytes.len() as u64;
-    let found = read(&source, threads, Some(HashName::Blake3), &count, &mut add, &mut || {
-        false
-    })?;
+    let found = read(&source, threads, Some(HashName::Blake3), &count, &mut add)?;
     assert!(length <= found.size && found.size <= length + 3);
     Ok((found.size, found.hash.map_or_else(String::new, |hash| hash.to_string())))
 }

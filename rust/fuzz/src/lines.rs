@@ -6,6 +6,7 @@ use std::path::Path;
 use groundkit_core::beir::dataset::Dataset;
 use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::lines::{Region, read};
+use groundkit_core::stop::Stop;
 
 /// Bytes of a file long enough for several blocks of the reader.
 const LONG: usize = 700_000;
@@ -55,7 +56,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 fn read_all(directory: &Path, threads: usize, hash: HashName) -> (Vec<u8>, String) {
-    let source = Dataset::open(directory)
+    let source = Dataset::open(directory, &Stop::default())
         .and_then(|dataset| dataset.source("corpus.jsonl"))
         .expect("the file is there");
     let mut content = Vec::new();
@@ -69,6 +70,6 @@ fn read_all(directory: &Path, threads: usize, hash: HashName) -> (Vec<u8>, Strin
         content.extend_from_slice(&lines);
         Ok(())
     };
-    let found = read(&source, threads, Some(hash), &copy, &mut add, &mut || false).expect("the file is sound");
+    let found = read(&source, threads, Some(hash), &copy, &mut add).expect("the file is sound");
     (content, found.hash.expect("a hash was asked for").to_string())
 }

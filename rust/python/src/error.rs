@@ -1,9 +1,10 @@
 //! The one place where an error of the core crate becomes a Python exception.
 
 use groundkit_core::error::Error;
+use groundkit_core::stop::Stop;
 use pyo3::prelude::*;
 
-use crate::interrupt::{Watcher, detached, watched};
+use crate::interrupt::{Watcher, watched};
 
 /// Make the `groundkit.errors.EvalError` that says `message`.
 pub fn eval_error(py: Python<'_>, message: &str) -> PyErr {
@@ -15,18 +16,16 @@ pub fn eval_error(py: Python<'_>, message: &str) -> PyErr {
 }
 
 /// Do `work` without the interpreter lock, and map what ended it.
-pub fn run<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Error> + Send,
-) -> PyResult<T> {
-    detached(py, work)?.map_err(|error| eval_error(py, &error.to_string()))
+pub fn run<T: Send>(py: Python<'_>, stop: &Stop, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    run_watched(py, stop, None, work)
 }
 
 /// As [`run`], and tell the watcher how far the work is.
 pub fn run_watched<T: Send>(
     py: Python<'_>,
+    stop: &Stop,
     watcher: Option<Watcher>,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Error> + Send,
+    work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    watched(py, watcher, work)?.map_err(|error| eval_error(py, &error.to_string()))
+    watched(py, stop, watcher, work)?.map_err(|error| eval_error(py, &error.to_string()))
 }

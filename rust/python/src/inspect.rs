@@ -17,6 +17,7 @@ use groundkit_core::beir::policy::Policy;
 use groundkit_core::beir::problem::Problems;
 use groundkit_core::beir::qrels::{Accepts, Qrels, Strings};
 use groundkit_core::beir::source::Source;
+use groundkit_core::stop::Stop;
 use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,12 +49,13 @@ impl Dataset {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts owned paths")]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        run(py, |_| dataset::Dataset::open(&path)).map(Self)
+        let stop = Stop::default();
+        run(py, &stop, || dataset::Dataset::open(&path, &stop)).map(Self)
     }
 
     /// The splits that have qrels, in ascending order.
     fn splits(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        run(py, |_| self.0.splits())
+        run(py, self.0.stop(), || self.0.splits())
     }
 }
 
@@ -126,11 +128,9 @@ pub fn read_qrels(
         queries: any_query,
     };
     let hash = hash.map(hash_named).transpose()?;
-    let source = run(py, |_| dataset.0.source(name))?;
+    let source = run(py, dataset.0.stop(), || dataset.0.source(name))?;
     let watcher = Watcher::new(progress, [&source], || 0);
-    let (qrels, content) = run_watched(py, watcher, |interrupted| {
-        Qrels::read(&source, accepts, hash, interrupted)
-    })?;
+    let (qrels, content) = run_watched(py, source.stop(), watcher, || Qrels::read(&source, accepts, hash))?;
     let rows = Columns::new([
         ("line", Arc::new(UInt64Array::from(qrels.lines)) as _),
         ("query", Arc::new(string_array(qrels.queries)?) as _),
@@ -263,21 +263,13 @@ pub fn check_records(
     let judged = Judged::new(ids);
     let policy = Policy { map_ids, drop_empty };
     let role = if documents { Role::Documents } else { Role::Queries };
-    let source = run(py, |_| dataset.0.source(name))?;
+    let source = run(py, dataset.0.stop(), || dataset.0.source(name))?;
     let counted = documents.then(|| Arc::clone(source.records_checked()));
     let watcher = Watcher::new(progress, [&source], move || {
         counted.as_ref().map_or(0, |records| records.load(Ordering::Relaxed))
     });
-    let checked = run_watched(py, watcher, |interrupted| {
-        check(
-            source,
-            role,
-            &judged,
-            policy,
-            hash,
-            threads::count(threads),
-            interrupted,
-        )
+    let checked = run_watched(py, dataset.0.stop(), watcher, || {
+        check(source, role, &judged, policy, hash, threads::count(threads))
     })?;
     Ok(CheckedFile(Arc::new(checked)))
 }

@@ -1,10 +1,15 @@
 //! Ctrl-C and progress while the interpreter lock is released.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use groundkit_core::stop::Stop;
 use pyo3::prelude::*;
+
+/// Time between two looks for signals.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time between two reports; a report costs some microseconds.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -87,49 +92,83 @@ impl Watcher {
 ///
 /// The handler's exception is what the caller sees, whatever `work` makes of being stopped.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send) -> PyResult<T> {
-    looking_up(py, check_signals, work)
-}
-
-/// As [`detached`], and tell the watcher how far the work is, also before it starts and when it has succeeded; the
-/// watcher may raise as well.
-pub fn watched<T: Send, E: Send>(
-    py: Python<'_>,
-    watcher: Option<Watcher>,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, E> + Send,
-) -> PyResult<Result<T, E>> {
-    let Some(mut watcher) = watcher else {
-        return detached(py, work);
-    };
-    watcher.report(py)?;
-    let look_up = |py: Python<'_>| {
-        check_signals(py)?;
-        if watcher.reported.elapsed() >= REPORT_INTERVAL {
-            watcher.report(py)?;
-        }
-        Ok(())
-    };
-    let result = looking_up(py, look_up, work)?;
-    if result.is_ok() {
-        watcher.report(py)?;
-    }
-    Ok(result)
-}
-
-fn looking_up<T: Send>(
-    py: Python<'_>,
-    mut look_up: impl FnMut(Python<'_>) -> PyResult<()> + Send,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
-) -> PyResult<T> {
     let mut raised = None;
     let result = py.detach(|| {
         work(&mut || {
             if raised.is_none() {
-                raised = Python::attach(&mut look_up).err();
+                raised = Python::attach(check_signals).err();
             }
             raised.is_some()
         })
     });
     raised.map_or(Ok(result), Err)
+}
+
+/// Run `work` on a thread of its own, without the interpreter lock, and meanwhile look for signals and tell the watcher
+/// how far the work is, also before it starts and when it has succeeded.
+///
+/// What a signal handler or the watcher raises requests the `stop`, and is what the caller sees once `work` has ended,
+/// whatever `work` makes of it. Since the calling thread has no other work, it notices at once.
+pub fn watched<T: Send, E: Send>(
+    py: Python<'_>,
+    stop: &Stop,
+    mut watcher: Option<Watcher>,
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> PyResult<Result<T, E>> {
+    watcher.as_mut().map_or(Ok(()), |watcher| watcher.report(py))?;
+    let mut raised = None;
+    let mut look_up = |py: Python<'_>| {
+        let mut outcome = check_signals(py);
+        if let Some(watcher) = &mut watcher
+            && outcome.is_ok()
+            && !stop.is_requested()
+            && watcher.reported.elapsed() >= REPORT_INTERVAL
+        {
+            outcome = watcher.report(py);
+        }
+        if let Err(error) = outcome {
+            stop.request();
+            raised = Some(error);
+        }
+    };
+    let result = py.detach(|| {
+        let work = Mutex::new(Some(work));
+        let take = || {
+            let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            work.expect("one thread takes the work, once")
+        };
+        std::thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(1);
+            let take = &take;
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
+                // The receiver waits for this.
+                let _ = sender.send(take()());
+            });
+            let Ok(worker) = spawned else {
+                // Where no thread can be had, work cannot be interrupted.
+                return take()();
+            };
+            loop {
+                match receiver.recv_timeout(QUESTION_INTERVAL) {
+                    Ok(result) => return result,
+                    Err(RecvTimeoutError::Timeout) => Python::attach(&mut look_up),
+                    Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                        Err(panic) => std::panic::resume_unwind(panic),
+                        Ok(()) => unreachable!("a thread ends with a result or a panic"),
+                    },
+                }
+            }
+        })
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    if let Some(watcher) = &mut watcher
+        && result.is_ok()
+    {
+        watcher.report(py)?;
+    }
+    Ok(result)
 }
 
 fn check_signals(py: Python<'_>) -> PyResult<()> {

@@ -10,6 +10,7 @@ use groundkit_core::beir::publish::Output;
 use groundkit_core::beir::source::Source;
 use groundkit_core::beir::space::Space;
 use groundkit_core::beir::write::{Adaptation, Layout, Pair};
+use groundkit_core::stop::Stop;
 use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,34 +65,16 @@ pub fn publish(
     threads: Option<usize>,
 ) -> PyResult<()> {
     let batches = import(pairs)?;
-    let (corpus, queries) = (&corpus.get().0, &queries.get().0);
-    let mut named = Vec::new();
+    let mut pairs = Vec::new();
     for batch in &batches {
         let column = |name: &str| {
             batch
                 .column_by_name(name)
                 .ok_or_else(|| PyValueError::new_err(format!("no column {name}")))
         };
-        let (query, document) = (strings(column("query")?)?, strings(column("document")?)?);
-        named.extend(query.zip(document).map(|(query, document)| {
-            (
-                queries.naming.name(query),
-                corpus.naming.name(document),
-                query,
-                document,
-            )
-        }));
+        pairs.extend(strings(column("query")?)?.zip(strings(column("document")?)?));
     }
-    named.sort_unstable();
-    let pairs: Vec<_> = named
-        .iter()
-        .map(|(query_name, document_name, query, document)| Pair {
-            query,
-            query_name,
-            document,
-            document_name,
-        })
-        .collect();
+    let (corpus, queries) = (&corpus.get().0, &queries.get().0);
     let others: Vec<(&str, &[u8])> = others
         .iter()
         .map(|(name, content)| (name.as_str(), content.as_ref()))
@@ -116,7 +99,24 @@ pub fn publish(
         };
         Python::attach(call).map_err(|error| raised = Some(error)).ok()
     };
-    let outcome = run_watched(py, watcher, |interrupted| {
+    let outcome = run_watched(py, corpus.source.stop(), watcher, || {
+        let mut named: Vec<_> = pairs
+            .into_iter()
+            .map(|(query, document)| {
+                let names = (queries.naming.name(query), corpus.naming.name(document));
+                (names, query, document)
+            })
+            .collect();
+        named.sort_unstable();
+        let pairs: Vec<_> = named
+            .iter()
+            .map(|((query_name, document_name), query, document)| Pair {
+                query,
+                query_name,
+                document,
+                document_name,
+            })
+            .collect();
         Adaptation {
             corpus,
             queries,
@@ -126,7 +126,7 @@ pub fn publish(
             threads,
             durable,
         }
-        .publish(Output::new(output), &mut describe, interrupted)
+        .publish(Output::new(output), &mut describe)
     });
     raised.map_or(outcome, Err)
 }
@@ -151,8 +151,9 @@ pub fn read_corpus(
         bytes: counted.bytes.load(Ordering::Relaxed).min(bytes_total),
         documents: counted.documents.load(Ordering::Relaxed),
     });
-    let found = run_watched(py, watcher, |interrupted| {
-        provenance::read_corpus(&output, hash, threads::count(threads), &counts, interrupted)
+    let stop = Stop::default();
+    let found = run_watched(py, &stop, watcher, || {
+        provenance::read_corpus(&output, hash, threads::count(threads), &counts, &stop)
     })?;
     let CorpusPrint { documents, bytes, hash } = found.print;
     Ok((documents, bytes, hash.to_string(), found.strangers))
@@ -171,17 +172,13 @@ pub fn hash_file(
     threads: Option<usize>,
 ) -> PyResult<(u64, Option<String>)> {
     let hash = hash_named(hash)?;
-    let source = Source::open(&directory, name).map_err(|error| eval_error(py, &error.to_string()))?;
+    let stop = Stop::default();
+    let source = Source::open(&directory, name)
+        .map_err(|error| eval_error(py, &error.to_string()))?
+        .stopped_by(&stop);
     let watcher = Watcher::new(progress, [&source], || 0);
-    let content = run_watched(py, watcher, |interrupted| {
-        lines::read(
-            &source,
-            threads::count(threads),
-            Some(hash),
-            &|_| (),
-            &mut |()| Ok(()),
-            interrupted,
-        )
+    let content = run_watched(py, &stop, watcher, || {
+        lines::read(&source, threads::count(threads), Some(hash), &|_| (), &mut |()| Ok(()))
     })?;
     Ok((content.size, content.hash.map(|digest| digest.to_string())))
 }

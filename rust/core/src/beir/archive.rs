@@ -13,6 +13,10 @@ use super::decode::{Form, HEAD, Span, describe_head, explain, recognise, refuse}
 use super::source::Source;
 use super::text::quote;
 use crate::error::Error;
+use crate::stop::Stop;
+
+/// Most members that an archive may have: their names are kept in memory. BEIR's own archives have fewer than twenty.
+const MEMBER_LIMIT: u64 = 100_000;
 
 /// How many names a message lists.
 const LISTED: usize = 5;
@@ -48,17 +52,17 @@ struct Member {
 }
 
 impl Archive {
-    /// Open the archive at `path` and read its directory.
+    /// Open the archive at `path` and read its directory; `stop` ends every reading of it.
     ///
     /// # Errors
     /// [`Error::Unreadable`] when it is no zip archive, is cut short, or holds what no dataset holds: encrypted
     /// members, links, names that are unsafe or equal, more than one dataset, or none.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path, stop: &Stop) -> Result<Self, Error> {
         let name = path
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let source = Source::open(parent.unwrap_or_else(|| Path::new(".")), &name)?;
+        let source = Source::open(parent.unwrap_or_else(|| Path::new(".")), &name)?.stopped_by(stop);
         let mut head = [0; HEAD];
         let size = source.identity().size;
         let head = &mut head[..usize::try_from(size).unwrap_or(HEAD).min(HEAD)];
@@ -118,9 +122,7 @@ impl Archive {
             return Err(refuse(&file, "the archive has no such member".to_owned()));
         };
         let archive = locate(&self.source)?;
-        let entry = archive
-            .get_entry(member.place)
-            .map_err(|error| damaged(&file, &error))?;
+        let entry = archive.get_entry(member.place).map_err(|error| damaged(&file, error))?;
         let (start, end) = entry.compressed_data_range();
         if end > archive.directory_offset() {
             return Err(refuse(
@@ -214,12 +216,17 @@ fn locate(source: &Arc<Source>) -> Result<ZipArchive<Bytes>, Error> {
                 source.name(),
                 "it is cut short: the directory at the end of the archive is missing".to_owned(),
             ),
-            kind => damaged(source.name(), &kind.into()),
+            kind => damaged(source.name(), kind.into()),
         })
 }
 
-fn damaged(file: &str, error: &rawzip::Error) -> Error {
-    refuse(file, format!("the archive is damaged or cut short ({error})"))
+/// Blame the archive for what the zip library says, unless it only passes on what the source said.
+fn damaged(file: &str, error: rawzip::Error) -> Error {
+    let reason = format!("the archive is damaged or cut short ({error})");
+    match error.into_kind() {
+        rawzip::ErrorKind::IO(error) => error.downcast().unwrap_or_else(|_| refuse(file, reason)),
+        _ => refuse(file, reason),
+    }
 }
 
 fn disagrees(file: &str, what: &str) -> Error {
@@ -243,8 +250,14 @@ fn read_directory(source: &Arc<Source>) -> Result<BTreeMap<String, Member>, Erro
     // One record may have three parts of 64 KiB.
     let mut buffer = vec![0; rawzip::MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
     let mut entries = archive.entries(&mut buffer);
-    while let Some(entry) = entries.next_entry().map_err(|error| damaged(name, &error))? {
+    while let Some(entry) = entries.next_entry().map_err(|error| damaged(name, error))? {
         count += 1;
+        if count > MEMBER_LIMIT {
+            return Err(refuse(
+                name,
+                format!("it has more than {MEMBER_LIMIT} members, as no dataset has; name the directory it unpacks to"),
+            ));
+        }
         let path = decode_name(entry.file_path().as_bytes());
         check_name(name, &path)?;
         if is_ignored(&path) {
@@ -395,7 +408,7 @@ fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 
 fn compare_local_header(file: &str, member: &Member, entry: &rawzip::ZipEntry<'_, Bytes>) -> Result<(), Error> {
     let mut buffer = vec![0; 2 << 16];
-    let local = entry.local_header(&mut buffer).map_err(|error| damaged(file, &error))?;
+    let local = entry.local_header(&mut buffer).map_err(|error| damaged(file, error))?;
     if local.file_path().as_bytes() != member.path {
         return Err(disagrees(file, "the name in its local header"));
     }

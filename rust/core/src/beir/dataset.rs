@@ -9,10 +9,17 @@ use super::archive::Archive;
 use super::decode::{Decoder, Form, HEAD, Span, check_head, refuse};
 use super::source::{Packing, Source};
 use crate::error::Error;
+use crate::stop::Stop;
 
 /// A dataset that is a directory or a zip archive.
 #[derive(Clone, Debug)]
-pub enum Dataset {
+pub struct Dataset {
+    place: Place,
+    stop: Stop,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
     /// Files `corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv`, each plain, gzip (`.gz`) or zstd (`.zst`).
     Directory(PathBuf),
     /// The same files as members of an archive.
@@ -20,15 +27,27 @@ pub enum Dataset {
 }
 
 impl Dataset {
-    /// Open the dataset at `path`. What stands in a directory is looked at only when it is asked for.
+    /// Open the dataset at `path`. What stands in a directory is looked at only when it is asked for; `stop` ends every
+    /// reading of its files.
     ///
     /// # Errors
     /// As [`Archive::open`] where a file stands at `path`.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        if path.is_file() {
-            return Archive::open(path).map(|archive| Self::Archive(Arc::new(archive)));
-        }
-        Ok(Self::Directory(path.to_owned()))
+    pub fn open(path: &Path, stop: &Stop) -> Result<Self, Error> {
+        let place = if path.is_file() {
+            Place::Archive(Arc::new(Archive::open(path, stop)?))
+        } else {
+            Place::Directory(path.to_owned())
+        };
+        Ok(Self {
+            place,
+            stop: stop.clone(),
+        })
+    }
+
+    /// What ends every reading of its files.
+    #[must_use]
+    pub fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// Open the file `name`, such as `corpus.jsonl` or `qrels/test.tsv`, in whichever form it is there.
@@ -52,9 +71,9 @@ impl Dataset {
             }
         };
         let file = packed_name(name, form);
-        match self {
-            Self::Directory(directory) => open_packed(directory, &file, form),
-            Self::Archive(archive) => open_member(archive, &file, form),
+        match &self.place {
+            Place::Directory(directory) => open_packed(directory, &file, form, &self.stop),
+            Place::Archive(archive) => open_member(archive, &file, form),
         }
     }
 
@@ -63,13 +82,13 @@ impl Dataset {
     /// # Errors
     /// [`Error::Unreadable`] when the directory cannot be listed; one that is absent has no splits.
     pub fn splits(&self) -> Result<Vec<String>, Error> {
-        let files: Vec<String> = match self {
-            Self::Archive(archive) => archive
+        let files: Vec<String> = match &self.place {
+            Place::Archive(archive) => archive
                 .names()
                 .filter_map(|name| name.strip_prefix("qrels/"))
                 .map(str::to_owned)
                 .collect(),
-            Self::Directory(directory) => match std::fs::read_dir(directory.join("qrels")) {
+            Place::Directory(directory) => match std::fs::read_dir(directory.join("qrels")) {
                 Ok(entries) => entries
                     .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
                     .collect::<std::io::Result<_>>()
@@ -94,9 +113,9 @@ impl Dataset {
     }
 
     fn has(&self, file: &str) -> bool {
-        match self {
-            Self::Directory(directory) => directory.join(file).symlink_metadata().is_ok(),
-            Self::Archive(archive) => archive.names().any(|name| name == file),
+        match &self.place {
+            Place::Directory(directory) => directory.join(file).symlink_metadata().is_ok(),
+            Place::Archive(archive) => archive.names().any(|name| name == file),
         }
     }
 }
@@ -105,8 +124,8 @@ fn packed_name(name: &str, form: Form) -> String {
     format!("{name}{}", form.suffix())
 }
 
-fn open_packed(directory: &Path, file: &str, form: Form) -> Result<Source, Error> {
-    let source = Source::open(directory, file)?;
+fn open_packed(directory: &Path, file: &str, form: Form, stop: &Stop) -> Result<Source, Error> {
+    let source = Source::open(directory, file)?.stopped_by(stop);
     let mut head = [0; HEAD];
     let head = &mut head[..usize::try_from(source.identity().size).unwrap_or(HEAD).min(HEAD)];
     source.read_at(head, 0)?;

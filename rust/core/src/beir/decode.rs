@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::source::Source;
 use crate::error::Error;
 
-/// Bytes of compressed input read at once.
-const INPUT_BUFFER: usize = 1 << 18;
+/// Bytes of compressed input read at once; after each, the reading can be ended, whatever comes out of them.
+const INPUT_BUFFER: usize = 1 << 16;
 
 /// Bytes at the start of a file that tell what it is.
 pub const HEAD: usize = 64;

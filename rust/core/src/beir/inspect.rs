@@ -381,7 +381,6 @@ pub fn check(
     policy: Policy,
     hash: Option<HashName>,
     threads: usize,
-    interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Checked, Error> {
     let level = Level::best();
     let mut sum = Sum {
@@ -406,7 +405,7 @@ pub fn check(
         source.records_checked().store(records, Ordering::Relaxed);
         Ok(())
     };
-    let content = read(&source, threads, hash, &parse, &mut merge, interrupted)?;
+    let content = read(&source, threads, hash, &parse, &mut merge)?;
     let mapped = if policy.map_ids {
         sum.list_mapped(&judged.hashing)
     } else {
@@ -420,7 +419,7 @@ pub fn check(
         .collect();
     if !firsts.is_empty() {
         drop(sum.table);
-        let lines = find_lines(&source, &firsts, threads, interrupted)?;
+        let lines = find_lines(&source, &firsts, threads)?;
         for problem in problems.kept_mut() {
             if let Some((first, line)) = &mut problem.other {
                 *line = lines.get(first).copied().unwrap_or(0);
@@ -445,12 +444,7 @@ pub fn check(
 }
 
 /// Find the first line of each of `ids`.
-fn find_lines(
-    source: &Source,
-    ids: &HashSet<String>,
-    threads: usize,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<HashMap<String, u64>, Error> {
+fn find_lines(source: &Source, ids: &HashSet<String>, threads: usize) -> Result<HashMap<String, u64>, Error> {
     let parse = |region: Region<'_>| {
         let mut found = Vec::new();
         let lines = each_record(region, |number, _, record| {
@@ -471,7 +465,7 @@ fn find_lines(
         lines_before += lines;
         Ok(())
     };
-    read(source, threads, None, &parse, &mut merge, interrupted)?;
+    read(source, threads, None, &parse, &mut merge)?;
     Ok(firsts)
 }
 
@@ -524,7 +518,6 @@ impl Checked {
         &self,
         threads: usize,
         visit: &(impl Fn(Document<'_>) -> Result<(), Error> + Sync),
-        interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let parse = |region: Region<'_>| {
             let mut outcome = Ok(());
@@ -542,14 +535,15 @@ impl Checked {
                             .map_or(Cow::Borrowed(""), |text| text.strip().decode()),
                     };
                     let document = Document { id: id.decode(), text };
-                    outcome = visit(document);
+                    // A file system may take a while for each.
+                    outcome = self.source.stop().check().and_then(|()| visit(document));
                 }
             });
             self.visited.fetch_add(visited, Ordering::Relaxed);
             outcome
         };
         let hash = self.content.hash.map(|digest| digest.name());
-        let content = read(&self.source, threads, hash, &parse, &mut |outcome| outcome, interrupted)?;
+        let content = read(&self.source, threads, hash, &parse, &mut |outcome| outcome)?;
         if content == self.content {
             Ok(())
         } else {
@@ -581,7 +575,6 @@ mod tests {
                 Policy::default(),
                 Some(HashName::Blake3),
                 threads,
-                &mut || false,
             )
             .unwrap(),
             directory,
@@ -695,7 +688,7 @@ mod tests {
             characters.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
             Ok(())
         };
-        checked.for_each_document(2, &visit, &mut || false).unwrap();
+        checked.for_each_document(2, &visit).unwrap();
         assert_eq!(characters.into_inner(), checked.characters);
 
         // The same size and the same times, one byte differs.
@@ -705,7 +698,7 @@ mod tests {
         let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"z", 1_000_000).unwrap();
         file.set_times(times).unwrap();
-        let outcome = checked.for_each_document(2, &|_| Ok(()), &mut || false);
+        let outcome = checked.for_each_document(2, &|_| Ok(()));
         assert!(
             matches!(outcome, Err(Error::Changed { what: "content", .. })),
             "{outcome:?}"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use memchr::{memchr, memrchr};
@@ -17,13 +17,14 @@ use crate::error::Error;
 /// Bytes of a block: a power of two, as the BLAKE3 tree needs, and small enough for the second-level cache.
 const BLOCK: usize = 1 << 18;
 
-/// Longest line that is read, in bytes.
-pub const LINE_LIMIT: usize = 1 << 30;
+/// Longest line that is read, in bytes: it is in memory as a whole, and parsing it cannot be interrupted. The longest
+/// documents of BEIR have some megabytes.
+pub const LINE_LIMIT: usize = 1 << 27;
 
 /// How many blocks a thread may be ahead of the merging of results; bounds the memory of waiting results.
 const LEAD: u64 = 8;
 
-/// How often the caller is asked whether to go on.
+/// How often a waiting thread looks whether it is to go on.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -51,7 +52,7 @@ pub struct Content {
 /// A packed source is unpacked on one thread at a time, while the others parse. `parse` sees every line exactly once,
 /// whichever thread gets it; `merge` sees the results in file order, one call at a time, so that nothing depends on the
 /// number of threads. The `hash` is taken on the way. A byte order mark at the start of the file is left out.
-/// `interrupted` is asked on the calling thread.
+/// The stop of `source` ends it.
 ///
 /// # Errors
 /// [`Error::Unreadable`] for a failing read and for a line longer than [`LINE_LIMIT`], [`Error::Changed`] when the
@@ -62,7 +63,6 @@ pub fn read<R: Send>(
     hash: Option<HashName>,
     parse: &(impl Fn(Region<'_>) -> R + Sync),
     merge: &mut (impl FnMut(R) -> Result<(), Error> + Send),
-    interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Content, Error> {
     let supply = match source.packing() {
         None => Supply::Direct {
@@ -80,7 +80,7 @@ pub fn read<R: Send>(
         source,
         supply,
         hash,
-        stop: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
         advanced: Condvar::new(),
         queue: Mutex::new(Queue {
             next: 0,
@@ -95,23 +95,15 @@ pub fn read<R: Send>(
         }),
         parse,
     };
-    let mut asked = Instant::now();
-    let mut interrupted = || {
-        let due = asked.elapsed() >= PATIENCE;
-        if due {
-            asked = Instant::now();
-        }
-        due && interrupted()
-    };
     let helpers = threads.min(reading.supply.parallelism()).saturating_sub(1);
     std::thread::scope(|scope| {
         // A thread that cannot be started is not needed: the calling thread does all that others leave.
         for _ in 0..helpers {
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || reading.work(&mut || false));
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || reading.work());
         }
-        reading.work(&mut interrupted);
+        reading.work();
         let blocks = reading.supply.taken();
-        reading.wait_while(&mut interrupted, |queue| queue.next < blocks);
+        reading.wait_while(|queue| queue.next < blocks);
     });
     let queue = reading.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(failure) = queue.failure {
@@ -139,8 +131,9 @@ struct Reading<'a, P, M, R> {
     source: &'a Source,
     supply: Supply,
     hash: Option<HashName>,
-    stop: AtomicBool,
-    /// Signalled when `queue.next` or `stop` changes.
+    /// Set when a thread failed or panicked.
+    ended: AtomicBool,
+    /// Signalled when `queue.next` or `ended` changes.
     advanced: Condvar,
     queue: Mutex<Queue<R>>,
     /// Held by the thread that merges; the others hand their blocks to it and go on.
@@ -257,7 +250,7 @@ where
     P: Fn(Region<'_>) -> R + Sync,
     M: FnMut(R) -> Result<(), Error> + Send,
 {
-    fn work(&self, interrupted: &mut dyn FnMut() -> bool) {
+    fn work(&self) {
         /// Lets nobody wait for a thread that panicked.
         struct Alarm<'a>(&'a AtomicBool);
         impl Drop for Alarm<'_> {
@@ -267,10 +260,10 @@ where
                 }
             }
         }
-        let _alarm = Alarm(&self.stop);
+        let _alarm = Alarm(&self.ended);
         let mut buffer = Vec::new();
         loop {
-            match self.take(&mut buffer, interrupted) {
+            match self.take(&mut buffer) {
                 Ok(Some(number)) => self.deliver(number, self.parse_block(number, &mut buffer)),
                 Ok(None) => return,
                 Err(error) => {
@@ -282,11 +275,13 @@ where
     }
 
     /// Fill `buffer` with the next block that nobody has taken. Returns its number, or nothing at the end.
-    fn take(&self, buffer: &mut Vec<u8>, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<u64>, Error> {
+    fn take(&self, buffer: &mut Vec<u8>) -> Result<Option<u64>, Error> {
+        // A packed source is not read for every block.
+        self.source.stop().check()?;
         match &self.supply {
             Supply::Direct { ticket, blocks } => {
                 let number = ticket.fetch_add(1, Ordering::Relaxed);
-                if number >= *blocks || !self.may_start(number, interrupted) {
+                if number >= *blocks || !self.may_start(number) {
                     return Ok(None);
                 }
                 let offset = number * BLOCK as u64;
@@ -298,7 +293,7 @@ where
             Supply::Unpacked(unpacked) => {
                 let mut unpacked = lock(unpacked);
                 let number = unpacked.taken;
-                if unpacked.ended || !self.may_start(number, interrupted) {
+                if unpacked.ended || !self.may_start(number) {
                     return Ok(None);
                 }
                 buffer.resize(BLOCK, 0);
@@ -316,24 +311,21 @@ where
     }
 
     /// Wait until block `number` may be read; false when the reading has ended instead.
-    fn may_start(&self, number: u64, interrupted: &mut dyn FnMut() -> bool) -> bool {
-        self.wait_while(interrupted, |queue| number >= queue.next + LEAD);
-        if interrupted() {
-            self.end(Error::Interrupted);
-        }
-        !self.stop.load(Ordering::Relaxed)
+    fn may_start(&self, number: u64) -> bool {
+        self.wait_while(|queue| number >= queue.next + LEAD);
+        !self.ended.load(Ordering::Relaxed)
     }
 
-    /// Wait while `condition` holds and nothing failed.
-    fn wait_while(&self, interrupted: &mut dyn FnMut() -> bool, condition: impl Fn(&Queue<R>) -> bool) {
+    /// Wait while `condition` holds and nothing ended the reading.
+    fn wait_while(&self, condition: impl Fn(&Queue<R>) -> bool) {
         let mut queue = lock(&self.queue);
-        while condition(&queue) && !self.stop.load(Ordering::Relaxed) {
+        while condition(&queue) && !self.ended.load(Ordering::Relaxed) {
             queue = self
                 .advanced
                 .wait_timeout(queue, PATIENCE)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
-            if interrupted() {
+            if self.source.stop().is_requested() {
                 drop(queue);
                 self.end(Error::Interrupted);
                 return;
@@ -343,7 +335,7 @@ where
 
     fn end(&self, failure: Error) {
         lock(&self.queue).failure.get_or_insert(failure);
-        self.stop.store(true, Ordering::Relaxed);
+        self.ended.store(true, Ordering::Relaxed);
         self.advanced.notify_all();
     }
 
@@ -427,7 +419,7 @@ where
             return Err(Error::Unreadable {
                 file: self.source.name().to_owned(),
                 reason: format!(
-                    "the line that starts at byte {} is longer than 1 GiB",
+                    "the line that starts at byte {} is longer than 128 MiB",
                     order.carry_offset
                 ),
             });
@@ -521,6 +513,7 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Stop;
     use std::io::Write;
 
     /// Every line of `content` with its number and the hash, read on `threads` threads.
@@ -541,19 +534,12 @@ mod tests {
                 .collect();
             (region.offset, region.bytes.len() as u64, lines)
         };
-        let found = read(
-            &source,
-            threads,
-            hash,
-            &parse,
-            &mut |(offset, length, more)| {
-                assert_eq!(offset, next_offset.unwrap_or(offset));
-                next_offset = Some(offset + length);
-                lines.extend(more);
-                Ok(())
-            },
-            &mut || false,
-        )
+        let found = read(&source, threads, hash, &parse, &mut |(offset, length, more)| {
+            assert_eq!(offset, next_offset.unwrap_or(offset));
+            next_offset = Some(offset + length);
+            lines.extend(more);
+            Ok(())
+        })
         .unwrap();
         assert_eq!(found.size, content.len() as u64);
         (lines, found.hash)
@@ -612,14 +598,7 @@ mod tests {
             std::fs::write(&path, vec![b'\n'; 1_000_000]).unwrap();
             let source = Source::open(directory.path(), "f").unwrap();
             std::fs::write(&path, vec![b'\n'; after]).unwrap();
-            let outcome = read(
-                &source,
-                2,
-                Some(HashName::Sha256),
-                &|_| (),
-                &mut |()| Ok(()),
-                &mut || false,
-            );
+            let outcome = read(&source, 2, Some(HashName::Sha256), &|_| (), &mut |()| Ok(()));
             assert!(matches!(outcome, Err(Error::Changed { .. })), "{outcome:?}");
         }
     }
@@ -628,16 +607,13 @@ mod tests {
     fn an_interruption_ends_the_reading() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), vec![b'\n'; 64 * BLOCK]).unwrap();
-        let source = Source::open(directory.path(), "f").unwrap();
-        // Each block takes longer than the patience, so that the caller is asked before the end.
-        let parse = |_: Region<'_>| {
-            let start = Instant::now();
-            while start.elapsed() < PATIENCE {
-                std::hint::spin_loop();
-            }
-        };
-        let outcome = read(&source, 2, None, &parse, &mut |()| Ok(()), &mut || true);
-        assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+        let stop = Stop::default();
+        let source = Source::open(directory.path(), "f").unwrap().stopped_by(&stop);
+        let parse = |_: Region<'_>| stop.request();
+        for threads in [1, 2, 5] {
+            let outcome = read(&source, threads, None, &parse, &mut |()| Ok(()));
+            assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+        }
     }
 
     #[test]
@@ -645,14 +621,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), vec![b'\n'; 64 * BLOCK]).unwrap();
         let source = Source::open(directory.path(), "f").unwrap();
-        let outcome = read(
-            &source,
-            2,
-            None,
-            &|_| (),
-            &mut |()| Err(source.changed("content")),
-            &mut || false,
-        );
+        let outcome = read(&source, 2, None, &|_| (), &mut |()| Err(source.changed("content")));
         assert!(
             matches!(outcome, Err(Error::Changed { what: "content", .. })),
             "{outcome:?}"

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use super::digest::{Digest, HashName, Hasher};
 use super::publish::CORPUS;
 use super::source::Source;
 use super::text::quote;
 use crate::error::Error;
+use crate::stop::Stop;
 
 /// What a document's name and text come to; 128 bits, so that the leaves of ten million documents take 160 MB.
 type Leaf = [u8; 16];
@@ -24,9 +24,6 @@ const KEPT: usize = 100;
 
 /// How many documents a thread takes at once.
 const BATCH: usize = 64;
-
-/// How often the caller is asked whether to go on.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 /// All documents of a corpus as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,16 +181,16 @@ pub fn read_corpus(
     hash: HashName,
     threads: usize,
     counts: &ReadAgain,
-    interrupted: &mut dyn FnMut() -> bool,
+    stop: &Stop,
 ) -> Result<FoundCorpus, Error> {
     let root = output.join(CORPUS);
     let (mut names, mut strangers) = (Vec::new(), Vec::new());
-    list(&root, "", true, &mut names, &mut strangers, interrupted)?;
+    list(&root, "", true, &mut names, &mut strangers, stop)?;
     let hasher = CorpusHasher::new(hash);
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
     let failure = Mutex::new(None);
-    let work = |interrupted: &mut dyn FnMut() -> bool| {
-        while !stop.load(Ordering::Relaxed) {
+    let work = || {
+        while !ended.load(Ordering::Relaxed) {
             let start = next.fetch_add(BATCH, Ordering::Relaxed);
             let Some(batch) = names
                 .get(start..names.len().min(start + BATCH))
@@ -201,41 +198,24 @@ pub fn read_corpus(
             else {
                 return;
             };
-            let outcome = if interrupted() {
-                Err(Error::Interrupted)
-            } else {
-                batch
-                    .iter()
-                    .try_for_each(|name| hash_document(&root, name, &hasher, counts))
-            };
+            let outcome = batch
+                .iter()
+                .try_for_each(|name| hash_document(&root, name, &hasher, counts, stop));
             if let Err(error) = outcome {
                 failure
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .get_or_insert(error);
-                stop.store(true, Ordering::Relaxed);
+                ended.store(true, Ordering::Relaxed);
             }
         }
     };
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads)
-            .filter_map(|_| {
-                std::thread::Builder::new()
-                    .spawn_scoped(scope, || work(&mut || false))
-                    .ok()
-            })
-            .collect();
-        work(interrupted);
-        while helpers.iter().any(|helper| !helper.is_finished()) {
-            if interrupted() {
-                failure
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(Error::Interrupted);
-                stop.store(true, Ordering::Relaxed);
-            }
-            std::thread::park_timeout(PATIENCE);
+        // A thread that cannot be started is not needed.
+        for _ in 1..threads {
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
+        work();
     });
     if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
@@ -253,21 +233,19 @@ fn list(
     may_descend: bool,
     names: &mut Vec<String>,
     strangers: &mut Vec<String>,
-    interrupted: &mut dyn FnMut() -> bool,
+    stop: &Stop,
 ) -> Result<(), Error> {
     let directory = root.join(prefix);
     let failure = |error: io::Error| Error::output(&directory, &format!("cannot be read: {error}"));
-    for (number, entry) in fs::read_dir(&directory).map_err(failure)?.enumerate() {
-        if number % 1024 == 0 && interrupted() {
-            return Err(Error::Interrupted);
-        }
+    for entry in fs::read_dir(&directory).map_err(failure)? {
+        stop.check()?;
         let entry = entry.map_err(failure)?;
         let kind = entry.file_type().map_err(failure)?;
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         if kind.is_file() && entry.file_name().to_str().is_some() {
             names.push(name);
         } else if kind.is_dir() && may_descend {
-            list(root, &format!("{name}/"), false, names, strangers, interrupted)?;
+            list(root, &format!("{name}/"), false, names, strangers, stop)?;
         } else if strangers.len() < KEPT {
             strangers.push(quote(&name));
         }
@@ -275,8 +253,8 @@ fn list(
     Ok(())
 }
 
-fn hash_document(root: &Path, name: &str, hasher: &CorpusHasher, counts: &ReadAgain) -> Result<(), Error> {
-    let source = Source::open(root, name)?;
+fn hash_document(root: &Path, name: &str, hasher: &CorpusHasher, counts: &ReadAgain, stop: &Stop) -> Result<(), Error> {
+    let source = Source::open(root, name)?.stopped_by(stop);
     let mut text = vec![0; usize::try_from(source.identity().size).unwrap_or(usize::MAX)];
     source.read_at(&mut text, 0)?;
     hasher.add(name, &text);
@@ -355,21 +333,15 @@ mod tests {
         expected.push(("0a/deep.txt", "deep"));
         for threads in [1, 3] {
             let counts = ReadAgain::default();
-            let found = read_corpus(directory.path(), HashName::Blake3, threads, &counts, &mut || false).unwrap();
+            let found = read_corpus(directory.path(), HashName::Blake3, threads, &counts, &Stop::default()).unwrap();
             assert_eq!(found.print, print_of(&expected));
             let counted = (counts.documents.into_inner(), counts.bytes.into_inner());
             assert_eq!(counted, (found.print.documents, found.print.bytes));
             assert_eq!(found.strangers, ["'link.txt'"]);
         }
-        assert!(matches!(
-            read_corpus(
-                directory.path(),
-                HashName::Blake3,
-                2,
-                &ReadAgain::default(),
-                &mut || true
-            ),
-            Err(Error::Interrupted)
-        ));
+        let stop = Stop::default();
+        stop.request();
+        let outcome = read_corpus(directory.path(), HashName::Blake3, 2, &ReadAgain::default(), &stop);
+        assert!(matches!(outcome, Err(Error::Interrupted)));
     }
 }

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use super::space::Space;
 use super::write::Layout;
 use crate::error::Error;
+use crate::stop::Stop;
 
 /// What a published output holds, in the order of publication: judgments come last, since they name the documents.
 pub const CORPUS: &str = "corpus";
@@ -101,8 +102,12 @@ fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-/// Remove a name and everything below it, never through a link. What is absent is removed already.
-fn remove(directory: impl AsFd, name: &OsStr) -> Result<(), Errno> {
+/// Remove a name and everything below it, never through a link. What is absent is removed already. `ended` is asked
+/// before every file, since there may be millions, and ends it with [`Errno::CANCELED`].
+fn remove(directory: impl AsFd, name: &OsStr, ended: &dyn Fn() -> bool) -> Result<(), Errno> {
+    if ended() {
+        return Err(Errno::CANCELED);
+    }
     match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(Errno::ISDIR | Errno::PERM) => {}
@@ -110,7 +115,7 @@ fn remove(directory: impl AsFd, name: &OsStr) -> Result<(), Errno> {
     }
     let inner = open_directory(&directory, name)?;
     for name in names(&inner)? {
-        remove(&inner, &name)?;
+        remove(&inner, &name, ended)?;
     }
     rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)
 }
@@ -129,6 +134,9 @@ impl Output {
     }
 
     fn failure(&self, what: &str, name: &str, error: Errno) -> Error {
+        if error == Errno::CANCELED {
+            return Error::Interrupted;
+        }
         let path = if name.is_empty() {
             self.path.clone()
         } else {
@@ -239,8 +247,8 @@ impl Output {
     /// Lock the output, clear what a killed run left, and make the directories to write to.
     ///
     /// # Errors
-    /// [`Error::Output`] when another run holds the lock or the file system refuses.
-    pub fn stage(self) -> Result<Staging, Error> {
+    /// [`Error::Output`] when another run holds the lock or the file system refuses, [`Error::Interrupted`].
+    pub fn stage(self, stop: &Stop) -> Result<Staging, Error> {
         let name = self
             .path
             .file_name()
@@ -263,18 +271,19 @@ impl Output {
                 .0
                 .push((std::mem::replace(&mut parent, made), component.to_owned()));
         }
-        let (place, directory, new) = self.stage_within(parent, &name)?;
+        let (place, directory, new) = self.stage_within(parent, &name, stop)?;
         Ok(Staging {
             output: self,
             place,
             directory,
             new,
             created,
+            stop: stop.clone(),
             done: false,
         })
     }
 
-    fn stage_within(&self, parent: OwnedFd, name: &OsStr) -> Result<(Place, OwnedFd, OwnedFd), Error> {
+    fn stage_within(&self, parent: OwnedFd, name: &OsStr, stop: &Stop) -> Result<(Place, OwnedFd, OwnedFd), Error> {
         let existing = match open_directory(&parent, name) {
             Ok(existing) => Some(existing),
             Err(Errno::NOENT) => None,
@@ -292,9 +301,9 @@ impl Output {
         };
         let staging_name = staging_name(name);
         if is_free {
-            match lock(&parent, &staging_name, None) {
+            match lock(&parent, &staging_name, None, stop) {
                 Ok(staging) => {
-                    let new = self.make_new(&parent, &staging_name, &staging)?;
+                    let new = self.make_new(&parent, &staging_name, &staging, stop)?;
                     return Ok((
                         Place::Beside {
                             parent,
@@ -315,16 +324,16 @@ impl Output {
         };
         // A run that found the output free may still be under way beside it, or have left its staging directory.
         if status(&parent, &staging_name).map_err(examine)?.is_some()
-            && let Err(failure @ LockFailure::Busy) = lock(&parent, &staging_name, None).map(|leftover| {
-                let _ = empty(&leftover);
+            && let Err(failure @ LockFailure::Busy) = lock(&parent, &staging_name, None, stop).map(|leftover| {
+                let _ = empty(&leftover, &|| stop.is_requested());
                 let _ = rustix::fs::unlinkat(&parent, &staging_name, AtFlags::REMOVEDIR);
             })
         {
             return Err(self.describe(&failure, &self.path));
         }
-        let staging = lock(&output, STAGING_SUFFIX.as_ref(), Some(&output))
+        let staging = lock(&output, STAGING_SUFFIX.as_ref(), Some(&output), stop)
             .map_err(|failure| self.describe(&failure, &self.path.join(STAGING_SUFFIX)))?;
-        let new = self.make_new(&output, STAGING_SUFFIX.as_ref(), &staging)?;
+        let new = self.make_new(&output, STAGING_SUFFIX.as_ref(), &staging, stop)?;
         Ok((Place::Inside { output }, staging, new))
     }
 
@@ -339,9 +348,9 @@ impl Output {
         }
     }
 
-    fn make_new(&self, directory: &OwnedFd, name: &OsStr, staging: &OwnedFd) -> Result<OwnedFd, Error> {
+    fn make_new(&self, directory: &OwnedFd, name: &OsStr, staging: &OwnedFd, stop: &Stop) -> Result<OwnedFd, Error> {
         make_directory(staging, NEW, 0o777).map_err(|error| {
-            discard(directory, name, staging);
+            discard(directory, name, staging, stop);
             self.failure("create a staging directory for", "", error)
         })
     }
@@ -361,7 +370,7 @@ fn is_unfinished(output: &OwnedFd, corpus: &Stat) -> bool {
 }
 
 /// Make or take over a staging directory and lock it. `output` is where a killed run may have put parts.
-fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>) -> Result<OwnedFd, LockFailure> {
+fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>, stop: &Stop) -> Result<OwnedFd, LockFailure> {
     loop {
         match rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -402,19 +411,19 @@ fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>) -> Result<O
             if let Some(output) = output {
                 recover(&staging, output, &parts)?;
             }
-            empty(&staging)?;
+            empty(&staging, &|| stop.is_requested())?;
         }
         if let Err(error) = write_file(&staging, JOURNAL, JOURNAL_START) {
-            discard(directory, name, &staging);
+            discard(directory, name, &staging, stop);
             return Err(LockFailure::System(error));
         }
         return Ok(staging);
     }
 }
 
-/// Remove a staging directory that is locked; what cannot be removed is left to the next run.
-fn discard(directory: &OwnedFd, name: &OsStr, staging: &OwnedFd) {
-    if empty(staging).is_ok() {
+/// Remove a staging directory that is locked; what cannot be removed, or not in time, is left to the next run.
+fn discard(directory: &OwnedFd, name: &OsStr, staging: &OwnedFd, stop: &Stop) {
+    if empty(staging, &|| stop.is_urgent()).is_ok() {
         let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
     }
 }
@@ -499,7 +508,7 @@ fn write_journal(staging: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
         let _ = writeln!(text, "{device} {inode} {name}");
     }
     // A run that was killed while it wrote may have left one.
-    remove(staging, NEXT.as_ref())?;
+    remove(staging, NEXT.as_ref(), &|| false)?;
     write_file(staging, NEXT, &text)?;
     rustix::fs::renameat(staging, NEXT, staging, JOURNAL)
 }
@@ -515,13 +524,13 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 /// Remove all that a staging directory holds, the journal last, so that it stays recognisable.
-fn empty(staging: &OwnedFd) -> Result<(), Errno> {
+fn empty(staging: &OwnedFd, ended: &dyn Fn() -> bool) -> Result<(), Errno> {
     for name in names(staging)? {
         if name != JOURNAL {
-            remove(staging, &name)?;
+            remove(staging, &name, ended)?;
         }
     }
-    remove(staging, JOURNAL.as_ref())
+    remove(staging, JOURNAL.as_ref(), ended)
 }
 
 /// Bring an output back to what it was before a run that was killed while it published.
@@ -579,6 +588,7 @@ pub struct Staging {
     directory: OwnedFd,
     new: OwnedFd,
     created: Created,
+    stop: Stop,
     done: bool,
 }
 
@@ -690,7 +700,7 @@ impl Staging {
         if let (Ok(held), Ok(Some(named))) = (held, named)
             && (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
         {
-            discard(directory, name, &self.directory);
+            discard(directory, name, &self.directory, &self.stop);
         }
     }
 }

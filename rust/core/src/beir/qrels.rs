@@ -69,12 +69,7 @@ impl Qrels {
     ///
     /// # Errors
     /// As [`read`].
-    pub fn read(
-        source: &Source,
-        accepts: Accepts,
-        hash: Option<HashName>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<(Self, Content), Error> {
+    pub fn read(source: &Source, accepts: Accepts, hash: Option<HashName>) -> Result<(Self, Content), Error> {
         let mut qrels = Self {
             accepts,
             ..Self::default()
@@ -85,7 +80,7 @@ impl Qrels {
             qrels.add_lines(&lines);
             Ok(())
         };
-        let content = read(source, 1, hash, &copy, &mut add, interrupted)?;
+        let content = read(source, 1, hash, &copy, &mut add)?;
         if !qrels.seen_header {
             qrels.problems.add(Kind::QrelsHeader, 1, || (String::new(), None));
         }
@@ -165,7 +160,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("test.tsv"), content).unwrap();
         let source = Source::open(directory.path(), "test.tsv").unwrap();
-        Qrels::read(&source, Accepts::default(), None, &mut || false).unwrap().0
+        Qrels::read(&source, Accepts::default(), None).unwrap().0
     }
 
     fn problems(content: &str) -> Vec<(Kind, u64)> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
+use crate::stop::Stop;
 
 /// What tells one state of a file from another, as far as the filesystem knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ pub struct Source {
     packing: Option<Arc<dyn Packing>>,
     bytes_read: Arc<AtomicU64>,
     records_checked: Arc<AtomicU64>,
+    stop: Stop,
 }
 
 impl Source {
@@ -79,6 +81,7 @@ impl Source {
             packing: None,
             bytes_read: Arc::default(),
             records_checked: Arc::default(),
+            stop: Stop::default(),
         })
     }
 
@@ -91,6 +94,21 @@ impl Source {
             records_checked: Arc::default(),
             ..self.clone()
         }
+    }
+
+    /// Let `stop` end every reading of this file, what is packed in it included.
+    #[must_use]
+    pub fn stopped_by(self, stop: &Stop) -> Self {
+        Self {
+            stop: stop.clone(),
+            ..self
+        }
+    }
+
+    /// What ends every reading of this file.
+    #[must_use]
+    pub fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// How the content is packed; nothing where the bytes of the file are the content.
@@ -134,8 +152,10 @@ impl Source {
     /// Fill `buffer` from `offset` on.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] when reading fails, [`Error::Changed`] when the file ends before the buffer is full.
+    /// [`Error::Unreadable`] when reading fails, [`Error::Changed`] when the file ends before the buffer is full,
+    /// [`Error::Interrupted`].
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.stop.check()?;
         self.file.read_exact_at(buffer, offset).map_err(|error| {
             if error.kind() == std::io::ErrorKind::UnexpectedEof {
                 self.changed("size")

@@ -79,17 +79,16 @@ impl Adaptation<'_> {
         &self,
         output: Output,
         describe: &mut dyn FnMut(&OutputPrint) -> Option<Vec<u8>>,
-        interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
-        let staging = output.stage()?;
+        let staging = output.stage(self.corpus.source.stop())?;
         let corpus = Directories::make(&staging, self.layout)?;
         let mut written = Written::default();
         written.extend(self.pairs.iter().map(|pair| (pair.document, OnceLock::new())));
         let hash = self.hash();
         let hasher = CorpusHasher::new(hash);
-        self.write_documents(&staging, &corpus, &written, &hasher, interrupted)?;
-        let texts = self.spool_queries(&staging, interrupted)?;
-        let judgments = self.write_judgments(&staging, &corpus, &written, &texts, interrupted)?;
+        self.write_documents(&staging, &corpus, &written, &hasher)?;
+        let texts = self.spool_queries(&staging)?;
+        let judgments = self.write_judgments(&staging, &corpus, &written, &texts)?;
         let print = OutputPrint {
             corpus: hasher.finish(),
             files: std::iter::once((JUDGMENTS, judgments))
@@ -106,9 +105,7 @@ impl Adaptation<'_> {
             .and_then(|file| write_all(&file, &description))
             .map_err(|error| staging.failure("write", PROVENANCE, error))?;
         self.corpus.source.verify_unchanged()?;
-        if interrupted() {
-            return Err(Error::Interrupted);
-        }
+        self.corpus.source.stop().check()?;
         self.write_others(&staging)?;
         let names: Vec<&str> = self.others.iter().map(|&(name, _)| name).chain([PROVENANCE]).collect();
         staging.publish(&names, self.durable)
@@ -128,7 +125,6 @@ impl Adaptation<'_> {
         corpus: &Directories,
         written: &Written<'_>,
         hasher: &CorpusHasher,
-        interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let write = |document: Document<'_>| {
             if let Some(entry) = written.get(document.id.as_ref()) {
@@ -144,7 +140,7 @@ impl Adaptation<'_> {
                     .map_err(|error| staging.failure("write document", &format!("{CORPUS}/{name}"), error))
             })
         };
-        self.corpus.for_each_document(self.threads, &write, interrupted)
+        self.corpus.for_each_document(self.threads, &write)
     }
 
     fn write_others(&self, staging: &Staging) -> Result<(), Error> {
@@ -157,7 +153,7 @@ impl Adaptation<'_> {
     }
 
     /// Keep the texts of the judged queries in a file without a name.
-    fn spool_queries(&self, staging: &Staging, interrupted: &mut dyn FnMut() -> bool) -> Result<Spool<'_>, Error> {
+    fn spool_queries(&self, staging: &Staging) -> Result<Spool<'_>, Error> {
         const NAME: &str = "queries";
         let failure = |error| staging.failure("write", NAME, error);
         let file = create(staging.new_output(), NAME, OFlags::RDWR).map_err(failure)?;
@@ -174,7 +170,7 @@ impl Adaptation<'_> {
             }
             Ok(())
         };
-        self.queries.for_each_document(1, &write, interrupted)?;
+        self.queries.for_each_document(1, &write)?;
         Ok(Spool {
             file: File::from(file),
             places,
@@ -187,7 +183,6 @@ impl Adaptation<'_> {
         corpus: &Directories,
         written: &Written<'_>,
         texts: &Spool<'_>,
-        interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<FilePrint, Error> {
         let failure = |error: std::io::Error| {
             let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
@@ -197,9 +192,7 @@ impl Adaptation<'_> {
         let mut file = BufWriter::with_capacity(1 << 18, HashingWriter::new(File::from(file), self.hash()));
         let (mut query, mut quote) = (String::new(), String::new());
         for row in self.pairs.chunk_by(|one, next| one.query == next.query) {
-            if interrupted() {
-                return Err(Error::Interrupted);
-            }
+            self.corpus.source.stop().check()?;
             let is_known = texts.read(row[0].query, &mut query).map_err(failure)?;
             if !is_known {
                 return Err(self.queries.source.changed("content"));
@@ -326,6 +319,7 @@ mod tests {
     use crate::beir::policy::Policy;
     use crate::beir::source::Source;
     use crate::beir::space::Space;
+    use crate::stop::Stop;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -353,7 +347,6 @@ mod tests {
                 Policy::default(),
                 None,
                 1,
-                &mut || false,
             )
             .unwrap()
         };
@@ -385,11 +378,7 @@ mod tests {
             threads: 2,
             durable: false,
         };
-        adaptation.publish(
-            Output::new(output.to_owned()),
-            &mut |_| Some(b"{}\n".to_vec()),
-            &mut || false,
-        )
+        adaptation.publish(Output::new(output.to_owned()), &mut |_| Some(b"{}\n".to_vec()))
     }
 
     /// Every path below `root` with its content, directories without.
@@ -483,7 +472,7 @@ mod tests {
         let root = directory.path().canonicalize().unwrap();
         for output in [root.join("out"), root.clone()] {
             fs::write(root.join("other"), "").unwrap();
-            let held = Output::new(output.clone()).stage().unwrap();
+            let held = Output::new(output.clone()).stage(&Stop::default()).unwrap();
             let refusal = publish(&dataset, &output).unwrap_err().to_string();
             assert!(refusal.contains("another adaptation"), "{refusal}");
             drop(held);
@@ -492,11 +481,39 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupted_run_clears_up_unless_it_is_asked_a_second_time() {
+        let dataset = dataset(&[("d1", "B"), ("d2", "C")]);
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let stage = |stop: &Stop| {
+            let staging = Output::new(root.join("out")).stage(stop);
+            staging.inspect(|staging| drop(create(staging.new_output(), "file", OFlags::WRONLY).unwrap()))
+        };
+        let stop = Stop::default();
+        let begun = stage(&stop).unwrap();
+        stop.request();
+        drop(begun);
+        assert_eq!(tree(&root), []);
+
+        let stop = Stop::default();
+        let begun = stage(&stop).unwrap();
+        stop.request();
+        stop.request();
+        drop(begun);
+        assert!(root.join(".out.groundkit-staging/new/file").exists());
+        // Neither does a run that is to end clear up after another one.
+        assert!(matches!(stage(&stop), Err(Error::Interrupted)));
+        publish(&dataset, &root.join("out")).unwrap();
+        assert_eq!(tree(&root.join("out")), expected());
+        assert!(!root.join(".out.groundkit-staging").exists());
+    }
+
+    #[test]
     fn a_run_that_found_the_output_absent_excludes_one_that_finds_files_in_it() {
         let dataset = dataset(&[("d1", "B")]);
         let directory = tempfile::tempdir().unwrap();
         let output = directory.path().canonicalize().unwrap().join("out");
-        let held = Output::new(output.clone()).stage().unwrap();
+        let held = Output::new(output.clone()).stage(&Stop::default()).unwrap();
         fs::create_dir(&output).unwrap();
         fs::write(output.join("other"), "").unwrap();
         assert!(
@@ -594,13 +611,13 @@ mod tests {
                 .unwrap();
             if steps == 3 {
                 assert!(obstacles[0].contains("already contains"), "{obstacles:?}");
-                drop(Output::new(output.clone()).stage().unwrap());
+                drop(Output::new(output.clone()).stage(&Stop::default()).unwrap());
                 assert_eq!(fs::read_to_string(output.join("judgments.jsonl")).unwrap(), "new");
                 assert!(output.join("corpus/d9.txt").exists());
                 assert!(!staging.exists());
             } else {
                 assert_eq!(obstacles, Vec::<String>::new());
-                drop(Output::new(output.clone()).stage().unwrap());
+                drop(Output::new(output.clone()).stage(&Stop::default()).unwrap());
                 assert_eq!(tree(&output), [("judgments.jsonl".into(), Some("old".into()))]);
                 publish(&dataset, &output).unwrap();
                 assert_eq!(tree(&output), expected());
