@@ -33,7 +33,7 @@ types: $(NATIVE)
 test-python: $(NATIVE)
 	$(VENV_PYTHON) -m pytest
 
-# The error rates that docs/sweeps.md claims; some minutes.
+# The error rates that docs/sweeps.md claims, and 400 runs killed at random instants; some minutes.
 test-slow: $(NATIVE)
 	$(VENV_PYTHON) -m pytest -m slow
 

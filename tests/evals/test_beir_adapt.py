@@ -306,12 +306,22 @@ def child(source: Path, output: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("holds_files", [False, True])
-def test_a_killed_run_leaves_the_output_as_it_was_or_complete(tmp_path: Path, holds_files: bool) -> None:
-    source = small_dataset(tmp_path / "source", 500)
+@pytest.mark.parametrize(
+    ("documents", "seconds", "kills"),
+    [
+        (500, 0.06, 8),
+        pytest.param(500, 0.06, 100, marks=pytest.mark.slow),
+        pytest.param(20_000, 0.6, 100, marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_killed_at_any_instant_leaves_the_output_as_it_was_or_complete(
+    tmp_path: Path, holds_files: bool, documents: int, seconds: float, kills: int
+) -> None:
+    source = small_dataset(tmp_path / "source", documents)
     complete = reference.adapt_beir_dataset(source)
     before = {"notes": b"mine", "judgments.jsonl": b"old"} if holds_files else {}
     delays = random.Random(7)
-    for number in range(int(os.environ.get("GROUNDKIT_KILLS", "16")) // 2):
+    for number in range(kills):
         output = tmp_path / f"run{number}" / "output"
         output.parent.mkdir()
         if holds_files:
@@ -319,7 +329,7 @@ def test_a_killed_run_leaves_the_output_as_it_was_or_complete(tmp_path: Path, ho
             for name, content in before.items():
                 (output / name).write_bytes(content)
         with child(source, output) as process:
-            time.sleep(delays.uniform(0.0, 0.06))
+            time.sleep(delays.uniform(0.0, seconds))
             process.kill()
         left = {name: content for name, content in files_of(output).items() if not name.startswith(".groundkit-")}
         unjudged = {name: content for name, content in (before | complete).items() if name != "judgments.jsonl"}
@@ -331,6 +341,7 @@ def test_a_killed_run_leaves_the_output_as_it_was_or_complete(tmp_path: Path, ho
         if left != before | complete:
             assert names_in(output.parent) == ["output"]
         verify_adaptation(output)
+        shutil.rmtree(output.parent)
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

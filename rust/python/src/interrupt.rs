@@ -140,7 +140,8 @@ pub fn watched<T: Send, E: Send>(
         std::thread::scope(|scope| {
             let (sender, receiver) = sync_channel(1);
             let take = &take;
-            let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
+            let builder = std::thread::Builder::new().name("groundkit".to_owned());
+            let spawned = builder.spawn_scoped(scope, move || {
                 // The receiver waits for this.
                 let _ = sender.send(take()());
             });

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use crate::columns::{import, strings};
-use crate::error::{eval_error, run_watched};
+use crate::error::{eval_error, run, run_watched};
 use crate::inspect::{CheckedFile, hash_named};
 use crate::interrupt::{Done, Watcher};
 
@@ -32,9 +32,10 @@ pub fn find_obstacles(
     sharded: bool,
 ) -> PyResult<Vec<String>> {
     let space = corpus.map_or_else(Space::default, |corpus| corpus.get().0.space);
-    Output::new(output)
-        .obstacles(&space, layout(sharded))
-        .map_err(|error| eval_error(py, &error.to_string()))
+    let stop = Stop::default();
+    run(py, &stop, || {
+        Output::new(output).obstacles(&space, layout(sharded), &stop)
+    })
 }
 
 fn layout(sharded: bool) -> Layout {

@@ -1,11 +1,12 @@
 //! Finding the files of a dataset, whatever they are kept in: a directory, packed files in it, or a zip archive.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::archive::Archive;
+use super::calls::again;
 use super::decode::{Decoder, Form, HEAD, Span, check_head, refuse};
 use super::source::{Packing, Source};
 use crate::error::Error;
@@ -33,7 +34,8 @@ impl Dataset {
     /// # Errors
     /// As [`Archive::open`] where a file stands at `path`.
     pub fn open(path: &Path, stop: &Stop) -> Result<Self, Error> {
-        let place = if path.is_file() {
+        let is_file = again(|| path.metadata()).is_ok_and(|metadata| metadata.is_file());
+        let place = if is_file {
             Place::Archive(Arc::new(Archive::open(path, stop)?))
         } else {
             Place::Directory(path.to_owned())
@@ -55,10 +57,12 @@ impl Dataset {
     /// # Errors
     /// [`Error::Unreadable`] when it is absent, there in two forms, no regular file, or not what its name says.
     pub fn source(&self, name: &str) -> Result<Source, Error> {
-        let present: Vec<_> = Form::ALL
-            .into_iter()
-            .filter(|form| self.has(&packed_name(name, *form)))
-            .collect();
+        let mut present = Vec::new();
+        for form in Form::ALL {
+            if self.has(&packed_name(name, form))? {
+                present.push(form);
+            }
+        }
         let form = match present[..] {
             [] => Form::Plain,
             [form] => form,
@@ -112,10 +116,17 @@ impl Dataset {
             .collect())
     }
 
-    fn has(&self, file: &str) -> bool {
+    fn has(&self, file: &str) -> Result<bool, Error> {
         match &self.place {
-            Place::Directory(directory) => directory.join(file).symlink_metadata().is_ok(),
-            Place::Archive(archive) => archive.names().any(|name| name == file),
+            Place::Directory(directory) => {
+                use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+                match again(|| directory.join(file).symlink_metadata()) {
+                    Ok(_) => Ok(true),
+                    Err(error) if matches!(error.kind(), NotFound | NotADirectory | InvalidFilename) => Ok(false),
+                    Err(error) => Err(Error::unreadable(file, &error)),
+                }
+            }
+            Place::Archive(archive) => Ok(archive.names().any(|name| name == file)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reading, checking and publishing BEIR datasets.
 
 pub mod archive;
+mod calls;
 pub mod dataset;
 pub mod decode;
 pub mod digest;

@@ -17,8 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
+use super::calls;
 use super::space::Space;
 use super::write::Layout;
 use crate::error::Error;
@@ -61,24 +62,27 @@ pub fn create(directory: impl AsFd, name: &str, access: OFlags) -> Result<OwnedF
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
         (Some(Component::Normal(only)), None) if only.as_bytes() == name.as_bytes() => {
-            rustix::fs::openat(directory, name, NEW_FILE | access, Mode::from_raw_mode(0o666))
+            calls::openat(directory, name, NEW_FILE | access, Mode::from_raw_mode(0o666))
         }
         _ => Err(Errno::INVAL),
     }
 }
 
 fn open_directory(directory: impl AsFd, name: impl AsRef<OsStr>) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(directory, name.as_ref(), DIRECTORY, Mode::empty())
+    calls::openat(directory, name, DIRECTORY, Mode::empty())
 }
 
 fn make_directory(directory: impl AsFd, name: impl AsRef<OsStr>, mode: u32) -> Result<OwnedFd, Errno> {
-    rustix::fs::mkdirat(&directory, name.as_ref(), Mode::from_raw_mode(mode))?;
-    open_directory(directory, name)
+    calls::mkdirat(&directory, &name, Mode::from_raw_mode(mode))?;
+    open_directory(&directory, &name).inspect_err(|_| {
+        // Nobody knows of it yet who would remove it.
+        let _ = calls::unlinkat(&directory, &name, AtFlags::REMOVEDIR);
+    })
 }
 
 /// The status of a name, `None` where there is nothing; a link is not followed.
 fn status(directory: impl AsFd, name: impl AsRef<OsStr>) -> Result<Option<Stat>, Errno> {
-    match rustix::fs::statat(directory, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
+    match calls::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
@@ -89,17 +93,32 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
+/// The names in a directory, in one go or none: a listing that was interrupted starts again.
+fn list(directory: impl AsFd, limit: usize) -> Result<Vec<OsString>, Errno> {
+    retry_on_intr(|| names(&directory)?.take(limit).collect())
+}
+
 /// The names in a directory.
-fn names(directory: impl AsFd) -> Result<Vec<OsString>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(OsStr::from_bytes(name).to_owned());
+fn names(directory: impl AsFd) -> Result<impl Iterator<Item = Result<OsString, Errno>>, Errno> {
+    let names = Dir::read_from(directory)?
+        .map(|entry| entry.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()));
+    Ok(names.filter(|name| name.as_ref().map_or(true, |name| name != "." && name != "..")))
+}
+
+/// How many names there are in a directory, and the first of them in order.
+fn count(directory: impl AsFd, stop: &Stop) -> Result<(u64, Option<OsString>), Errno> {
+    let (mut count, mut first) = (0, None);
+    for name in names(directory)? {
+        if stop.is_requested() {
+            return Err(Errno::CANCELED);
+        }
+        let name = name?;
+        count += 1;
+        if first.as_ref().is_none_or(|first| name < *first) {
+            first = Some(name);
         }
     }
-    Ok(names)
+    Ok((count, first))
 }
 
 /// Remove a name and everything below it, never through a link. What is absent is removed already. `ended` is asked
@@ -108,16 +127,23 @@ fn remove(directory: impl AsFd, name: &OsStr, ended: &dyn Fn() -> bool) -> Resul
     if ended() {
         return Err(Errno::CANCELED);
     }
-    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+    match calls::unlinkat(&directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error),
     }
     let inner = open_directory(&directory, name)?;
-    for name in names(&inner)? {
-        remove(&inner, &name, ended)?;
+    // Neither all names at once, which may be millions, nor a listing that goes on while its entries go away.
+    loop {
+        let some = list(&inner, 1 << 12)?;
+        if some.is_empty() {
+            break;
+        }
+        for name in some {
+            remove(&inner, &name, ended)?;
+        }
     }
-    rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)
+    calls::unlinkat(directory, name, AtFlags::REMOVEDIR)
 }
 
 /// The output directory as the caller names it: resolved, absolute, and perhaps absent.
@@ -148,7 +174,7 @@ impl Output {
     /// Open the nearest ancestor that exists, component by component, and list the components that do not.
     fn open_ancestor<'a>(&self, path: &'a Path) -> Result<(OwnedFd, Vec<&'a OsStr>), Error> {
         let mut directory =
-            rustix::fs::openat(CWD, "/", DIRECTORY, Mode::empty()).map_err(|error| self.failure("open", "", error))?;
+            calls::openat(CWD, "/", DIRECTORY, Mode::empty()).map_err(|error| self.failure("open", "", error))?;
         let mut components = path.components().filter_map(|component| match component {
             Component::Normal(name) => Some(name),
             _ => None,
@@ -183,8 +209,8 @@ impl Output {
     /// Say what stands in the way of publishing documents of that `space`, without writing anything.
     ///
     /// # Errors
-    /// [`Error::Output`] when the file system cannot be asked.
-    pub fn obstacles(&self, space: &Space, layout: Layout) -> Result<Vec<String>, Error> {
+    /// [`Error::Output`] when the file system cannot be asked, [`Error::Interrupted`].
+    pub fn obstacles(&self, space: &Space, layout: Layout, stop: &Stop) -> Result<Vec<String>, Error> {
         let (directory, absent) = match self.open_ancestor(&self.path) {
             Ok(opened) => opened,
             Err(Error::Output { message }) => return Ok(vec![message]),
@@ -214,13 +240,14 @@ impl Output {
             )),
             Some(stat) if !is_unfinished(&directory, &stat) => {
                 let inner = open_directory(&directory, CORPUS).map_err(|error| self.failure("open", CORPUS, error))?;
-                let found = names(&inner).map_err(|error| self.failure("list", CORPUS, error))?;
-                if let Some(first) = found.iter().min() {
+                let (count, first) =
+                    retry_on_intr(|| count(&inner, stop)).map_err(|error| self.failure("list", CORPUS, error))?;
+                if let Some(first) = first {
                     obstacles.push(format!(
                         "output corpus directory {} already contains {} entries, such as {}; adapting into it would \
                          mix two datasets: remove it or name another output",
                         quoted(CORPUS),
-                        found.len(),
+                        count,
                         super::text::quote(&first.to_string_lossy())
                     ));
                 }
@@ -294,9 +321,9 @@ impl Output {
             None => true,
             // One rename can replace an empty directory, but not the root of another file system.
             Some(directory) => {
-                names(directory).map_err(examine)?.is_empty()
-                    && rustix::fs::fstat(directory).map_err(examine)?.st_dev
-                        == rustix::fs::fstat(&parent).map_err(examine)?.st_dev
+                list(directory, 1).map_err(examine)?.is_empty()
+                    && calls::fstat(directory).map_err(examine)?.st_dev
+                        == calls::fstat(&parent).map_err(examine)?.st_dev
             }
         };
         let staging_name = staging_name(name);
@@ -315,7 +342,7 @@ impl Output {
                     ));
                 }
                 // The output itself may still be writable.
-                Err(LockFailure::System(Errno::ACCESS | Errno::PERM | Errno::ROFS)) if existing.is_some() => {}
+                Err(LockFailure::Unwritable(_)) if existing.is_some() => {}
                 Err(failure) => return Err(self.describe(&failure, &parent_of(&self.path).join(&staging_name))),
             }
         }
@@ -326,7 +353,7 @@ impl Output {
         if status(&parent, &staging_name).map_err(examine)?.is_some()
             && let Err(failure @ LockFailure::Busy) = lock(&parent, &staging_name, None, stop).map(|leftover| {
                 let _ = empty(&leftover, &|| stop.is_requested());
-                let _ = rustix::fs::unlinkat(&parent, &staging_name, AtFlags::REMOVEDIR);
+                let _ = calls::unlinkat(&parent, &staging_name, AtFlags::REMOVEDIR);
             })
         {
             return Err(self.describe(&failure, &self.path));
@@ -344,7 +371,9 @@ impl Output {
                 path,
                 &format!("{what} stands where the staging directory is to be; groundkit did not make it, so remove it"),
             ),
-            LockFailure::System(error) => self.failure("create a staging directory for", "", *error),
+            LockFailure::Unwritable(error) | LockFailure::System(error) => {
+                self.failure("create a staging directory for", "", *error)
+            }
         }
     }
 
@@ -372,59 +401,74 @@ fn is_unfinished(output: &OwnedFd, corpus: &Stat) -> bool {
 /// Make or take over a staging directory and lock it. `output` is where a killed run may have put parts.
 fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>, stop: &Stop) -> Result<OwnedFd, LockFailure> {
     loop {
-        match rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(LockFailure::System(error)),
-        }
-        let staging = match open_directory(directory, name) {
-            Ok(staging) => staging,
-            // Its owner has just removed it.
-            Err(Errno::NOENT) => continue,
-            Err(Errno::LOOP) => return Err(LockFailure::Foreign("a symbolic link")),
-            Err(Errno::NOTDIR) => {
-                let link = status(directory, name)?.is_some_and(|stat| kind(&stat) == FileType::Symlink);
-                return Err(LockFailure::Foreign(if link { "a symbolic link" } else { "a file" }));
-            }
+        let is_new = match calls::mkdirat(directory, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => return Err(LockFailure::Unwritable(error)),
             Err(error) => return Err(LockFailure::System(error)),
         };
-        match rustix::fs::flock(&staging, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(LockFailure::Busy),
-            Err(Errno::INTR) => continue,
-            Err(error) => {
-                // Only an empty one is removed this way, so that a failure leaves nothing.
-                let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
-                return Err(LockFailure::System(error));
+        match lock_existing(directory, name, output, stop) {
+            Ok(Some(staging)) => return Ok(staging),
+            Ok(None) => {}
+            Err(failure) => {
+                if is_new {
+                    // Only an empty one is removed this way.
+                    let _ = calls::unlinkat(directory, name, AtFlags::REMOVEDIR);
+                }
+                return Err(failure);
             }
         }
-        // Between opening and locking, the owner may have removed this directory and another made a new one.
-        let held = rustix::fs::fstat(&staging)?;
-        let is_current =
-            status(directory, name)?.is_some_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino));
-        if !is_current {
-            continue;
-        }
-        if !names(&staging)?.is_empty() {
-            let Some(parts) = read_journal(&staging)? else {
-                return Err(LockFailure::Foreign("a directory without a journal"));
-            };
-            if let Some(output) = output {
-                recover(&staging, output, &parts)?;
-            }
-            empty(&staging, &|| stop.is_requested())?;
-        }
-        if let Err(error) = write_file(&staging, JOURNAL, JOURNAL_START) {
-            discard(directory, name, &staging, stop);
-            return Err(LockFailure::System(error));
-        }
-        return Ok(staging);
     }
+}
+
+/// Lock a staging directory, and clear it; nothing where its owner has just removed it.
+fn lock_existing(
+    directory: &OwnedFd,
+    name: &OsStr,
+    output: Option<&OwnedFd>,
+    stop: &Stop,
+) -> Result<Option<OwnedFd>, LockFailure> {
+    let staging = match open_directory(directory, name) {
+        Ok(staging) => staging,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(LockFailure::Foreign("a symbolic link")),
+        Err(Errno::NOTDIR) => {
+            let link = status(directory, name)?.is_some_and(|stat| kind(&stat) == FileType::Symlink);
+            return Err(LockFailure::Foreign(if link { "a symbolic link" } else { "a file" }));
+        }
+        Err(error) => return Err(LockFailure::System(error)),
+    };
+    match calls::flock(&staging, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Err(LockFailure::Busy),
+        outcome => outcome?,
+    }
+    // Between opening and locking, the owner may have removed this directory and another made a new one.
+    let held = calls::fstat(&staging)?;
+    let is_current =
+        status(directory, name)?.is_some_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino));
+    if !is_current {
+        return Ok(None);
+    }
+    if !list(&staging, 1)?.is_empty() {
+        let Some(parts) = read_journal(&staging)? else {
+            return Err(LockFailure::Foreign("a directory without a journal"));
+        };
+        if let Some(output) = output {
+            recover(&staging, output, &parts)?;
+        }
+        empty(&staging, &|| stop.is_requested())?;
+    }
+    if let Err(error) = write_file(&staging, JOURNAL, JOURNAL_START) {
+        discard(directory, name, &staging, stop);
+        return Err(LockFailure::System(error));
+    }
+    Ok(Some(staging))
 }
 
 /// Remove a staging directory that is locked; what cannot be removed, or not in time, is left to the next run.
 fn discard(directory: &OwnedFd, name: &OsStr, staging: &OwnedFd, stop: &Stop) {
     if empty(staging, &|| stop.is_urgent()).is_ok() {
-        let _ = rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR);
+        let _ = calls::unlinkat(directory, name, AtFlags::REMOVEDIR);
     }
 }
 
@@ -452,7 +496,7 @@ impl Drop for Created {
     fn drop(&mut self) {
         for (parent, name) in self.0.drain(..).rev() {
             // Fails where somebody put something into it since; then it is theirs.
-            let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+            let _ = calls::unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
 }
@@ -460,6 +504,8 @@ impl Drop for Created {
 enum LockFailure {
     Busy,
     Foreign(&'static str),
+    /// The directory takes no other one.
+    Unwritable(Errno),
     System(Errno),
 }
 
@@ -475,7 +521,7 @@ type Part = (u64, u64, String);
 /// Read which parts a run had begun to publish; `None` where the directory holds no journal of ours.
 fn read_journal(staging: &OwnedFd) -> Result<Option<Vec<Part>>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match rustix::fs::openat(staging, JOURNAL, flags, Mode::empty()) {
+    let file = match calls::openat(staging, JOURNAL, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
         Err(error) => return Err(error),
@@ -510,7 +556,7 @@ fn write_journal(staging: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
     // A run that was killed while it wrote may have left one.
     remove(staging, NEXT.as_ref(), &|| false)?;
     write_file(staging, NEXT, &text)?;
-    rustix::fs::renameat(staging, NEXT, staging, JOURNAL)
+    calls::renameat(staging, NEXT, staging, JOURNAL)
 }
 
 fn write_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
@@ -525,7 +571,7 @@ fn errno(error: &io::Error) -> Errno {
 
 /// Remove all that a staging directory holds, the journal last, so that it stays recognisable.
 fn empty(staging: &OwnedFd, ended: &dyn Fn() -> bool) -> Result<(), Errno> {
-    for name in names(staging)? {
+    for name in list(staging, usize::MAX)? {
         if name != JOURNAL {
             remove(staging, &name, ended)?;
         }
@@ -554,12 +600,12 @@ fn recover(staging: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> Result<(), Er
 fn undo(staging: &OwnedFd, new: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
     for (device, inode, name) in parts {
         if status(output, name)?.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (*device, *inode)) {
-            rustix::fs::renameat(output, name, new, name)?;
+            calls::renameat(output, name, new, name)?;
         }
     }
-    for old in names(staging)? {
+    for old in list(staging, usize::MAX)? {
         if let Some(name) = old.as_bytes().strip_prefix(OLD_PREFIX.as_bytes()) {
-            rustix::fs::renameat(staging, &old, output, OsStr::from_bytes(name))?;
+            calls::renameat(staging, &old, output, OsStr::from_bytes(name))?;
         }
     }
     // Once the parts are gone, their inodes may be given to files of others; the journal must not name them then. Where
@@ -621,14 +667,14 @@ impl Staging {
     /// [`Error::Output`]; the output is then as it was.
     pub fn publish(mut self, others: &[&str], durable: bool) -> Result<(), Error> {
         if durable {
-            rustix::fs::syncfs(&self.directory).map_err(|error| self.failure("sync", "", error))?;
+            calls::syncfs(&self.directory).map_err(|error| self.failure("sync", "", error))?;
         }
         match &self.place {
             Place::Beside { parent, name, .. } => {
                 if let Ok(replaced) = open_directory(parent, name) {
                     inherit(&self.new, &replaced).map_err(|error| self.failure("set the mode of", "", error))?;
                 }
-                rustix::fs::renameat(&self.directory, NEW, parent, name)
+                calls::renameat(&self.directory, NEW, parent, name)
                     .map_err(|error| self.failure("move the finished output to", "", error))?;
                 self.done = true;
             }
@@ -646,8 +692,8 @@ impl Staging {
         }
         let synced = match &self.place {
             _ if !durable => Ok(()),
-            Place::Beside { parent, .. } => rustix::fs::fsync(parent),
-            Place::Inside { output } => rustix::fs::fsync(output),
+            Place::Beside { parent, .. } => calls::fsync(parent),
+            Place::Inside { output } => calls::fsync(output),
         };
         // All has appeared, whether or not the disk could confirm it, so the staging directory has no further use.
         self.created.0.clear();
@@ -670,7 +716,7 @@ impl Staging {
             match status(output, name)? {
                 None => {}
                 Some(stat) if kind(&stat) == FileType::RegularFile => {
-                    rustix::fs::renameat(output, name, &self.directory, format!("{OLD_PREFIX}{name}"))?;
+                    calls::renameat(output, name, &self.directory, format!("{OLD_PREFIX}{name}"))?;
                 }
                 Some(_) => return Err(Errno::EXIST),
             }
@@ -678,7 +724,7 @@ impl Staging {
         for (_, _, name) in parts {
             // Whatever was put there since: a directory replaces an empty directory only, a file nothing.
             if name == CORPUS {
-                rustix::fs::renameat(&self.new, name, output, name)?;
+                calls::renameat(&self.new, name, output, name)?;
             } else {
                 rename_into_absent(&self.new, name, output)?;
             }
@@ -695,7 +741,7 @@ impl Staging {
             Place::Inside { output } => (output, STAGING_SUFFIX.as_ref()),
         };
         // The name may stand for something else by now; only what is locked is removed.
-        let held = rustix::fs::fstat(&self.directory);
+        let held = calls::fstat(&self.directory);
         let named = status(directory, name);
         if let (Ok(held), Ok(Some(named))) = (held, named)
             && (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
@@ -715,19 +761,19 @@ impl Drop for Staging {
 
 /// Give a directory the mode of the empty one that it replaces and, where that may be set, its owner.
 fn inherit(directory: &OwnedFd, replaced: &OwnedFd) -> Result<(), Errno> {
-    let stat = rustix::fs::fstat(replaced)?;
+    let stat = calls::fstat(replaced)?;
     let (uid, gid) = (
         rustix::fs::Uid::from_raw(stat.st_uid),
         rustix::fs::Gid::from_raw(stat.st_gid),
     );
-    let _ = rustix::fs::fchown(directory, Some(uid), Some(gid));
-    rustix::fs::fchmod(directory, Mode::from_raw_mode(stat.st_mode))
+    let _ = calls::fchown(directory, uid, gid);
+    calls::fchmod(directory, Mode::from_raw_mode(stat.st_mode))
 }
 
 /// Rename a file to the same name in `output`, where nothing may stand.
 fn rename_into_absent(directory: &OwnedFd, name: &str, output: &OwnedFd) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
-    match rustix::fs::renameat_with(directory, name, output, name, rustix::fs::RenameFlags::NOREPLACE) {
+    match calls::renameat_without_replacing(directory, name, output, name) {
         // Some network file systems do not know the flag.
         Err(Errno::INVAL | Errno::NOSYS) => {}
         outcome => return outcome,
@@ -735,7 +781,7 @@ fn rename_into_absent(directory: &OwnedFd, name: &str, output: &OwnedFd) -> Resu
     if status(output, name)?.is_some() {
         return Err(Errno::EXIST);
     }
-    rustix::fs::renameat(directory, name, output, name)
+    calls::renameat(directory, name, output, name)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::os::fd::AsFd;
 
 use rustix::fs::{Access, AtFlags, StatVfsMountFlags};
+use rustix::io::Errno;
 
+use super::calls;
 use super::identifier::DOCUMENT_SUFFIX;
 use super::write::Layout;
 
@@ -98,12 +100,16 @@ impl Space {
     /// # Errors
     /// What the operating system says.
     pub fn shortages_in(&self, directory: impl AsFd, layout: Layout) -> rustix::io::Result<Vec<String>> {
-        let vfs = rustix::fs::fstatvfs(&directory)?;
+        let vfs = calls::fstatvfs(&directory)?;
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        let is_writable = match calls::accessat(&directory, ".", access, AtFlags::EACCESS) {
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => false,
+            outcome => outcome.map(|()| true)?,
+        };
         let has = Capacity {
             kind: kind_of(&directory)?,
             is_read_only: vfs.f_flag.contains(StatVfsMountFlags::RDONLY),
-            is_writable: rustix::fs::accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-                .is_ok(),
+            is_writable,
             block_bytes: vfs.f_frsize,
             free_bytes: vfs.f_bavail.saturating_mul(vfs.f_frsize),
             // Some file systems make inodes as they are needed, and say zero.
@@ -120,7 +126,7 @@ fn kind_of(directory: impl AsFd) -> rustix::io::Result<i64> {
         clippy::useless_conversion,
         reason = "the width of the field differs between targets"
     )]
-    Ok(i64::try_from(rustix::fs::fstatfs(directory)?.f_type).unwrap_or(0))
+    Ok(i64::try_from(calls::fstatfs(directory)?.f_type).unwrap_or(0))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -13,6 +13,7 @@ use foldhash::quality::RandomState;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::calls;
 use super::digest::HashName;
 use super::identifier::DOCUMENT_SUFFIX;
 use super::inspect::{Checked, Document};
@@ -157,7 +158,7 @@ impl Adaptation<'_> {
         const NAME: &str = "queries";
         let failure = |error| staging.failure("write", NAME, error);
         let file = create(staging.new_output(), NAME, OFlags::RDWR).map_err(failure)?;
-        rustix::fs::unlinkat(staging.new_output(), NAME, AtFlags::empty()).map_err(failure)?;
+        calls::unlinkat(staging.new_output(), NAME, AtFlags::empty()).map_err(failure)?;
         let mut places: HashMap<&str, OnceLock<(u64, usize)>, RandomState> = HashMap::default();
         places.extend(self.pairs.iter().map(|pair| (pair.query, OnceLock::new())));
         let end = Mutex::new(0);
@@ -281,10 +282,9 @@ fn with_file_name<T>(id: &str, act: impl FnOnce(&str) -> T) -> T {
 
 fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
-        match rustix::io::write(&file, bytes) {
+        match calls::write(&file, bytes) {
             Ok(0) => return Err(Errno::IO),
             Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
     }
@@ -300,7 +300,7 @@ fn read_back(
     hash: blake3::Hash,
 ) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty())?);
+    let file = File::from(calls::openat(directory, name, flags, Mode::empty())?);
     text.clear();
     text.reserve(length + 1);
     let read = file.take(length as u64 + 1).read_to_string(text);
@@ -607,7 +607,7 @@ mod tests {
                 fs::rename(from, to).unwrap();
             }
             let obstacles = Output::new(output.clone())
-                .obstacles(&Space::default(), Layout::Flat)
+                .obstacles(&Space::default(), Layout::Flat, &Stop::default())
                 .unwrap();
             if steps == 3 {
                 assert!(obstacles[0].contains("already contains"), "{obstacles:?}");
@@ -631,7 +631,7 @@ mod tests {
         let root = directory.path().canonicalize().unwrap();
         let obstacles = |path: &Path| {
             Output::new(path.to_owned())
-                .obstacles(&Space::default(), Layout::Flat)
+                .obstacles(&Space::default(), Layout::Flat, &Stop::default())
                 .unwrap()
                 .join("; ")
         };
