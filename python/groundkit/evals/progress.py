@@ -149,7 +149,7 @@ def _open_bar(*, counts: bool = False) -> "Progress":
     except ImportError as error:
         raise EvalError(
             "progress=True draws its bar with the package rich, which is not installed; "
-            "install groundkit[progress], or pass a callable"
+            "pip install 'groundkit-evals[progress]', or pass a callable"
         ) from error
     console = Console(stderr=True)
     measured: list[columns.ProgressColumn] = [columns.MofNCompleteColumn()]

@@ -222,7 +222,7 @@ def draw_forest(rows: Sequence["SweepRow"], *, by: Verdict) -> "Figure":
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
     except ImportError as error:
-        raise EvalError("plots need matplotlib: install groundkit[plot]") from error
+        raise EvalError("plots need matplotlib: pip install 'groundkit-evals[plot]'") from error
     if not rows:
         raise EvalError("there is no comparison to plot")
     panels = list(dict.fromkeys((row.dataset, row.metric) for row in rows))

@@ -54,7 +54,7 @@ def score_runs(
         Scores by system, measure and query id.
 
     Raises:
-        EvalError: ir_measures is not installed (the extra ``groundkit[runs]``), a measure is unknown, a file cannot be
+        EvalError: ir_measures is not installed (extra ``runs``), a measure is unknown, a file cannot be
             read or has a malformed row, a run has a document twice, or one of the cases above is refused.
 
     References:
@@ -204,7 +204,7 @@ def _parse_measures(measures: Iterable[str]) -> list[Any]:
     try:
         import ir_measures  # noqa: PLC0415 - an optional extra
     except ImportError as error:
-        raise EvalError("scoring runs needs ir_measures: install groundkit[runs]") from error
+        raise EvalError("scoring runs needs ir_measures: pip install 'groundkit-evals[runs]'") from error
     parsed = []
     for name in measures:
         try:
