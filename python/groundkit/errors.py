@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from groundkit.evals.beir import BeirProblem
+    from groundkit.evals.beir.problem import BeirProblem
 
 
 class GroundkitError(Exception):

@@ -400,7 +400,7 @@ def test_a_source_that_changes_after_the_check_is_refused(
         change(source / file)
         return []
 
-    monkeypatch.setattr("groundkit.evals.beir.find_obstacles", change_after_the_check)
+    monkeypatch.setattr("groundkit.evals.beir.adapt.find_obstacles", change_after_the_check)
     with pytest.raises(EvalError, match="changed"):
         adapt_beir_dataset(source, tmp_path / "output")
     assert names_in(tmp_path) == ["source"]
@@ -420,7 +420,7 @@ def test_a_full_disk_leaves_the_output_as_it_was(tmp_path: Path, monkeypatch: py
             assert caught.value.problems[0].kind == "output"
             assert names_in(disk) == []
             # The space may also go after the check.
-            monkeypatch.setattr("groundkit.evals.beir.find_obstacles", lambda *_, **__: [])
+            monkeypatch.setattr("groundkit.evals.beir.adapt.find_obstacles", lambda *_, **__: [])
             with pytest.raises(EvalError, match="No space left on device"):
                 adapt_beir_dataset(source, output)
             assert names_in(disk) == []

@@ -12,8 +12,9 @@ from typing import Any
 import polars as pl
 import pytest
 from groundkit.errors import EvalError
-from groundkit.evals import qrels as tables
-from groundkit.evals.beir import BeirInspection, inspect_beir_dataset, refusal
+from groundkit.evals.beir import BeirInspection, inspect_beir_dataset
+from groundkit.evals.beir import qrels as tables
+from groundkit.evals.beir.refusal import make_refusal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -145,7 +146,7 @@ def test_no_kind_of_problem_is_crowded_out_by_another(tmp_path: Path) -> None:
 def test_a_refusal_is_a_screenful_with_a_count_and_a_remedy(tmp_path: Path) -> None:
     corpus = CORPUS + "".join(f'{{"_id":"d {number}","text":"a"}}\n' for number in range(1_500)) + "{\n"
     inspection = inspect_beir_dataset(write_files(tmp_path, corpus=corpus))
-    error = refusal(inspection)
+    error = make_refusal(inspection)
     lines = str(error).splitlines()
     assert "is refused for 1,501 problems" in lines[0]
     assert lines[1] == "  corpus.jsonl line 2: unsafe BEIR document id 'd 0'"
@@ -160,7 +161,7 @@ def test_no_message_carries_control_characters_or_endless_identifiers(tmp_path: 
     source = write_files(
         tmp_path, corpus=f'{CORPUS}{{"_id":"{hostile}","text":"a"}}\n', qrels=f"{QRELS}q1\t\x1b[2J\t1\n"
     )
-    message = str(refusal(inspect_beir_dataset(source)))
+    message = str(make_refusal(inspect_beir_dataset(source)))
     assert all(character.isprintable() or character == "\n" for character in message)
     assert len(message) < 2_000
 

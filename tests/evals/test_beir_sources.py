@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from groundkit.errors import EvalError
-from groundkit.evals.beir import BeirInspection, adapt_beir_dataset, check_dataset, inspect_beir_dataset
+from groundkit.evals.beir import BeirInspection, adapt_beir_dataset, inspect_beir_dataset
+from groundkit.evals.beir.inspect import check_dataset
 
 # Enough for several blocks of the reader; line 41 is no JSON.
 CORPUS = b"".join(
