@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from groundkit.errors import EvalError
 from groundkit.evals.files import describe_first_fault, read_regular_file
+from groundkit.evals.model import FrozenModel
 
 __all__ = ["GoldSpan", "Judgment", "load_judgments"]
 
@@ -21,15 +22,13 @@ _DRIVE_LETTER = re.compile(r"[A-Za-z]:")
 _AMBIGUOUS_GOLD = 2
 
 
-class GoldSpan(BaseModel):
+class GoldSpan(FrozenModel):
     """One answer: a document and a verbatim quote of it.
 
     Attributes:
         doc: Path of the document within the corpus: relative, with forward slashes, without ``..``.
         quote: The quote.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     doc: str
     quote: str = Field(min_length=1)
@@ -48,7 +47,7 @@ class GoldSpan(BaseModel):
         return doc
 
 
-class Judgment(BaseModel):
+class Judgment(FrozenModel):
     """One query and its answers.
 
     Attributes:
@@ -59,8 +58,6 @@ class Judgment(BaseModel):
         gold: The answers.
         notes: Remarks for people.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query_id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     query: str = Field(min_length=1)

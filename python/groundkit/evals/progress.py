@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from groundkit.errors import EvalError
+from groundkit.evals.model import FrozenModel
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -28,7 +27,7 @@ _TITLES: dict[Phase, str] = {
 }
 
 
-class BeirProgress(BaseModel):
+class BeirProgress(FrozenModel):
     """How far a run is; each phase starts with an event that has nothing done and ends with one that has all done.
 
     Attributes:
@@ -40,8 +39,6 @@ class BeirProgress(BaseModel):
         documents_total: Documents that this phase writes or verifies; `None` where their number is not known yet.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     phase: Phase
     bytes_done: int
     bytes_total: int
@@ -49,7 +46,7 @@ class BeirProgress(BaseModel):
     documents_total: int | None
 
 
-class SweepProgress(BaseModel):
+class SweepProgress(FrozenModel):
     """How far a sweep is; there is one event when it begins and one after each set of queries.
 
     Attributes:
@@ -57,8 +54,6 @@ class SweepProgress(BaseModel):
         sets_done: Sets of queries that are finished.
         sets_total: Sets of queries in all: one a dataset, unless systems or metrics have different queries.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dataset: str | None
     sets_done: int

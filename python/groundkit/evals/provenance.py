@@ -8,10 +8,11 @@ import os
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from groundkit._native import __version__, hash_file, read_corpus
 from groundkit.errors import EvalError
+from groundkit.evals.model import FrozenModel
 from groundkit.evals.progress import ProgressOption, Watch, open_progress
 
 HashName: TypeAlias = Literal["blake3", "sha256"]
@@ -28,10 +29,8 @@ _SHOWN_STRANGERS: Final = 5
 _SHOWN_QUOTES: Final = 10
 
 
-class _Hashed(BaseModel):
+class _Hashed(FrozenModel):
     """Something that has one hash, under the name of the hash."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @property
     def hash(self) -> HashName:
@@ -102,7 +101,7 @@ class OutputCorpus(_Hashed):
     sha256: _Digest
 
 
-class AdaptationRecord(BaseModel):
+class AdaptationRecord(FrozenModel):
     """The content of `adaptation.json`.
 
     Attributes:
@@ -116,8 +115,6 @@ class AdaptationRecord(BaseModel):
         corpus: The documents that were written.
         files: The files that were written beside the corpus, by name.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: Literal[1] = 1
     groundkit_version: str = __version__

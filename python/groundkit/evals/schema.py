@@ -8,10 +8,11 @@ import os
 import uuid
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from groundkit.errors import EvalError
 from groundkit.evals.files import describe_first_fault, read_regular_file
+from groundkit.evals.model import FrozenModel
 
 __all__ = [
     "EmbeddingIdentity",
@@ -36,11 +37,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Milliseconds = Annotated[float, Field(ge=0.0)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class EmbeddingIdentity(_Model):
+class EmbeddingIdentity(FrozenModel):
     """The model that made the vectors of a dense stage.
 
     Attributes:
@@ -54,7 +51,7 @@ class EmbeddingIdentity(_Model):
     dimensions: int = Field(gt=0)
 
 
-class RunConfig(_Model):
+class RunConfig(FrozenModel):
     """The settings that produced a run.
 
     Attributes:
@@ -97,7 +94,7 @@ class RunConfig(_Model):
         return self
 
 
-class RunMetadata(_Model):
+class RunMetadata(FrozenModel):
     """What a run was made of.
 
     Attributes:
@@ -123,7 +120,7 @@ class RunMetadata(_Model):
     config: RunConfig
 
 
-class MetricSet(_Model):
+class MetricSet(FrozenModel):
     """Means of the metrics over a set of queries.
 
     Attributes:
@@ -143,7 +140,7 @@ class MetricSet(_Model):
     ndcg_at_10: Share
 
 
-class QueryMetrics(_Model):
+class QueryMetrics(FrozenModel):
     """The metrics of one query.
 
     Attributes:
@@ -161,7 +158,7 @@ class QueryMetrics(_Model):
     ndcg_at_10: Share
 
 
-class GoldSpanResult(_Model):
+class GoldSpanResult(FrozenModel):
     """A gold quote, found in the corpus.
 
     Attributes:
@@ -177,7 +174,7 @@ class GoldSpanResult(_Model):
     quote: str
 
 
-class RetrievedHit(_Model):
+class RetrievedHit(FrozenModel):
     """One hit of a ranking.
 
     Attributes:
@@ -197,7 +194,7 @@ class RetrievedHit(_Model):
     is_relevant: bool
 
 
-class QueryResult(_Model):
+class QueryResult(FrozenModel):
     """One query's judgment and ranking in one stage.
 
     Attributes:
@@ -232,7 +229,7 @@ class QueryResult(_Model):
         return self
 
 
-class StageResult(_Model):
+class StageResult(FrozenModel):
     """One stage's results over all queries.
 
     Attributes:
@@ -269,7 +266,7 @@ class StageResult(_Model):
         return self
 
 
-class SynthesisReport(_Model):
+class SynthesisReport(FrozenModel):
     """What became of the answers that were written from the hits.
 
     Attributes:
@@ -319,7 +316,7 @@ class SynthesisReport(_Model):
         return self
 
 
-class EvalReport(_Model):
+class EvalReport(FrozenModel):
     """The results of one run, stage by stage.
 
     Attributes:
