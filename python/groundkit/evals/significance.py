@@ -6,28 +6,32 @@ so no result depends on the order of calls, on threads or on the machine.
 """
 
 import numbers
-import operator
-import sys
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Literal, SupportsIndex, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from groundkit import _native
 from groundkit.errors import EvalError
+from groundkit.evals.arguments import (
+    encode_seed,
+    require_choice,
+    require_confidence_level,
+    require_resamples,
+    require_seed,
+)
+from groundkit.evals.model import FrozenModel
+from groundkit.evals.p_values import bootstrap_p_value, excludes_zero
+from groundkit.evals.quoting import quote, quote_first
 from groundkit.evals.schema import EvalReport, QueryResult, StageName
 
 __all__ = ["BootstrapResult", "MetricName", "compare_report_stages", "paired_bootstrap"]
 
 MetricName = Literal["recall_at_1", "recall_at_5", "recall_at_10", "mrr", "ndcg_at_10"]
 
-_IDS_SHOWN = 10
-# Python refuses to print integers of thousands of digits.
-_BITS_SHOWN = 256
 
-
-class BootstrapResult(BaseModel):
+class BootstrapResult(FrozenModel):
     """The result of one paired-bootstrap comparison.
 
     Attributes:
@@ -41,14 +45,12 @@ class BootstrapResult(BaseModel):
         effect: Mean of candidate minus baseline, in units of the metric.
         confidence_interval_low: Lower end of the percentile interval of the effect.
         confidence_interval_high: Upper end of the percentile interval of the effect.
-        p_value_two_sided: Achieved significance level: twice the smaller share of bootstrap means at or beyond zero,
-            with the (r + 1) / (B + 1) correction. It is counted over resamples of the observed deltas, not over a
-            distribution centred at the null hypothesis, and is at least 2 / (B + 1).
-        significant: Whether the interval excludes zero; read from the interval alone, never from the level above.
+        p_value_two_sided: p-value (achieved significance level): twice the smaller share of bootstrap means at or
+            beyond zero, with the (r + 1) / (B + 1) correction. It is counted over resamples of the observed deltas, not
+            over a distribution centred at the null hypothesis, and is at least 2 / (B + 1).
+        significant: Whether the interval excludes zero; read from the interval alone, never from the p-value.
         method: What was done, in words.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     baseline: str
     candidate: str
@@ -81,9 +83,9 @@ def paired_bootstrap(
     With the deltas d_q = candidate_q - baseline_q of n queries, every resample b draws n queries with replacement and
     has the mean m_b. The effect is the mean of all d_q. The interval runs from the alpha to the 1 - alpha quantile of
     the m_b, alpha = (1 - confidence_level) / 2, each interpolated linearly at position (B - 1) p of the ordered means.
-    The achieved significance level is min(1, 2 (r + 1) / (B + 1)), r being the smaller of the numbers of m_b <= 0 and
-    of m_b >= 0. Sums are correctly rounded. The draws are those of ``random.Random(seed).randrange(n)`` over the query
-    ids in code point order, so every platform and every number of threads gives the same bits.
+    The p-value (achieved significance level) is min(1, 2 (r + 1) / (B + 1)), r being the smaller of the numbers of
+    m_b <= 0 and of m_b >= 0. Sums are correctly rounded. The draws are those of ``random.Random(seed).randrange(n)``
+    over the query ids in code point order, so every platform and every number of threads gives the same bits.
 
     Args:
         baseline_scores: One finite score per query id; read once.
@@ -96,7 +98,7 @@ def paired_bootstrap(
         confidence_level: Nominal coverage of the interval, in (0, 1).
 
     Returns:
-        Effect, percentile interval, achieved significance level and verdict.
+        Effect, percentile interval, p-value and verdict.
 
     Raises:
         EvalError: The metric is unknown, ``resamples`` or ``confidence_level`` is out of range, there is no query, the
@@ -119,12 +121,12 @@ def paired_bootstrap(
         M. D. Smucker, J. Allan and B. Carterette, "A Comparison of Statistical Significance Tests for Information
         Retrieval Evaluation", CIKM 2007.
     """
-    _require_known_metric(metric)
+    require_choice("metric", metric, get_args(MetricName))
     for name in (baseline_name, candidate_name):
         if not isinstance(name, str):
             raise TypeError(f"a system's name must be a string, not {type(name).__name__}")
     resample_count = require_resamples(resamples)
-    seed_value = int(operator.index(seed))
+    seed_value = require_seed(seed)
     level = require_confidence_level(confidence_level)
     baseline = _read(baseline_scores)
     candidate = _read(candidate_scores)
@@ -133,7 +135,7 @@ def paired_bootstrap(
         _as_floats(baseline, query_ids),
         _as_floats(candidate, query_ids),
         resamples=resample_count,
-        seed=abs(seed_value).to_bytes((seed_value.bit_length() + 7) // 8, "little"),
+        seed=encode_seed(seed_value),
         confidence_level=level,
     )
     if comparison is None:
@@ -150,8 +152,8 @@ def paired_bootstrap(
         effect=effect,
         confidence_interval_low=low,
         confidence_interval_high=high,
-        p_value_two_sided=min(1.0, 2.0 * (min(non_positive, non_negative) + 1) / (resample_count + 1)),
-        significant=low > 0.0 or high < 0.0,
+        p_value_two_sided=bootstrap_p_value(non_positive, non_negative, resample_count),
+        significant=excludes_zero(low, high),
     )
 
 
@@ -185,20 +187,20 @@ def compare_report_stages(
         EvalError: Two stages share a name, a stage is absent, a query id occurs twice in a stage, or for a reason of
             `paired_bootstrap`.
     """
-    _require_known_metric(metric)
+    require_choice("metric", metric, get_args(MetricName))
     if not isinstance(report, EvalReport):
         raise TypeError(f"the report must be an EvalReport, not {type(report).__name__}")
     names = [stage.stage for stage in report.stages]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise EvalError(
-            f"report contains more than one stage named {', '.join(map(repr, repeated))}; "
+            f"report contains more than one stage named {quote_first(repeated)}; "
             "a comparison could not say which of them it measured"
         )
     stages = {stage.stage: stage for stage in report.stages}
     for name in (baseline, candidate):
         if name not in stages:
-            raise EvalError(f"report does not contain stage {name!r}; it has {', '.join(map(repr, names))}")
+            raise EvalError(f"report does not contain stage {quote(name)}; it has {quote_first(names)}")
     return paired_bootstrap(
         _stage_scores(baseline, stages[baseline].queries, metric),
         _stage_scores(candidate, stages[candidate].queries, metric),
@@ -209,35 +211,6 @@ def compare_report_stages(
         seed=seed,
         confidence_level=confidence_level,
     )
-
-
-def _require_known_metric(metric: str) -> None:
-    known = get_args(MetricName)
-    if not isinstance(metric, str) or metric not in known:
-        raise EvalError(f"unknown metric {metric!r}; expected one of {', '.join(known)}")
-
-
-def require_resamples(resamples: SupportsIndex) -> int:
-    count = int(operator.index(resamples))
-    if count <= 0:
-        raise EvalError(f"resamples must be positive, got {_shown_integer(count)}")
-    # Every resample keeps a mean of eight bytes.
-    if count > sys.maxsize // 8:
-        raise EvalError(
-            f"resamples must be positive and fit in memory, got {_shown_integer(count)}; ten thousand is usual"
-        )
-    return count
-
-
-def require_confidence_level(confidence_level: float) -> float:
-    try:
-        level = array("d", [confidence_level])[0]
-    except (OverflowError, ValueError) as error:
-        raise EvalError(f"confidence_level must be between 0 and 1: {error}") from None
-    # Compared as a float: a fraction within rounding of 1 leaves no tail.
-    if not 0.0 < level < 1.0:
-        raise EvalError(f"confidence_level must be between 0 and 1, got {level}")
-    return level
 
 
 def _read(scores: Mapping[str, float]) -> dict[str, float]:
@@ -257,8 +230,8 @@ def _pair(baseline: dict[str, float], candidate: dict[str, float]) -> list[str]:
     if baseline.keys() != candidate.keys():
         raise EvalError(
             "paired bootstrap query ids differ "
-            f"(missing from candidate: {shown(baseline.keys() - candidate.keys())}; "
-            f"missing from baseline: {shown(candidate.keys() - baseline.keys())}); "
+            f"(missing from candidate: {quote_first(sorted(baseline.keys() - candidate.keys()))}; "
+            f"missing from baseline: {quote_first(sorted(candidate.keys() - baseline.keys()))}); "
             "score both systems on the same queries"
         )
     return sorted(baseline)
@@ -272,7 +245,8 @@ def _stage_scores(stage: StageName, queries: list[QueryResult], metric: MetricNa
             continue
         if query.query_id in scores:
             raise EvalError(
-                f"duplicate query id {query.query_id!r} in stage {stage!r}; a paired comparison needs one score a query"
+                f"duplicate query id {quote(query.query_id)} in stage {stage!r}; "
+                "a paired comparison needs one score a query"
             )
         scores[query.query_id] = getattr(query.metrics, field)
     return scores
@@ -297,19 +271,7 @@ def _not_finite(baseline: dict[str, float], candidate: dict[str, float], query_i
         before, after = float(baseline[query_id]), float(candidate[query_id])
         if not -infinity < after - before < infinity:
             return (
-                f"paired bootstrap scores must be finite: query {query_id!r} has baseline {before} "
+                f"paired bootstrap scores must be finite: query {quote(query_id)} has baseline {before} "
                 f"and candidate {after}"
             )
     return f"paired bootstrap scores must be finite, and so must a sum of {len(query_ids)} deltas; these are too large"
-
-
-def _shown_integer(value: int) -> str:
-    return str(value) if value.bit_length() <= _BITS_SHOWN else f"an integer of {value.bit_length()} bits"
-
-
-def shown(query_ids: Collection[str]) -> str:
-    if not query_ids:
-        return "none"
-    first = ", ".join(map(repr, sorted(query_ids)[:_IDS_SHOWN]))
-    rest = len(query_ids) - _IDS_SHOWN
-    return f"{first} and {rest} more, {len(query_ids)} in all" if rest > 0 else first
