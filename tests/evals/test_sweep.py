@@ -18,11 +18,11 @@ import pytest
 import reference
 import scipy.stats
 from groundkit.errors import EvalError
-from groundkit.evals.multiplicity import benjamini_hochberg, holm
 from groundkit.evals.progress import SweepProgress
 from groundkit.evals.schema import load_report
 from groundkit.evals.significance import BootstrapResult, MetricName, compare_report_stages, paired_bootstrap
 from groundkit.evals.sweep import SweepResult, SweepRow, SweepWarning, compare_systems
+from groundkit.evals.sweep.multiplicity import benjamini_hochberg, holm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,20 +2,19 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, get_args
 
 from groundkit.errors import EvalError
+from groundkit.evals.arguments import require_choice
+from groundkit.evals.quoting import quote, quote_first
+from groundkit.evals.sweep.models import SweepContent, SweepRow, Verdict
 
 if TYPE_CHECKING:
     import rich.table
     from matplotlib.figure import Figure
 
-    from groundkit.evals.sweep import SweepResult, SweepRow
 
-__all__ = ["Verdict", "draw_forest", "group_of_best", "render_latex", "render_markdown", "render_rich", "verdict_of"]
-
-Verdict = Literal["holm", "benjamini_hochberg", "max_t", "interval"]
-"""What decides whether two systems differ; the first three are adjusted for the size of the family."""
+__all__ = ["draw_forest", "group_of_best", "render_latex", "render_markdown", "render_rich", "verdict_of"]
 
 _WORDS: dict[Verdict, str] = {
     "holm": "Holm-adjusted {test}",
@@ -23,30 +22,33 @@ _WORDS: dict[Verdict, str] = {
     "max_t": "step-down max-T bootstrap",
     "interval": "percentile interval of the single comparison, not adjusted",
 }
-_TESTS = {"sign_flip": "sign-flip test", "t": "paired t-test", "bootstrap": "bootstrap level"}
+_TESTS = {"sign_flip": "sign-flip test", "t": "paired t-test", "bootstrap": "bootstrap p-value"}
 
 
-def verdict_of(row: "SweepRow", by: Verdict) -> bool:
+def verdict_of(row: SweepRow, by: Verdict) -> bool:
     """Say whether the two systems of a row differ at the row's confidence level."""
+    require_choice("verdict", by, get_args(Verdict))
     if by == "interval":
         return row.significant
-    level = {"holm": row.p_value_holm, "benjamini_hochberg": row.p_value_benjamini_hochberg, "max_t": row.p_value_max_t}
-    if by not in level:
-        raise EvalError(f"unknown verdict {by!r}; expected one of {', '.join(_WORDS)}")
-    value = level[by]
-    if value is None:
+    p_values = {
+        "holm": row.p_value_holm,
+        "benjamini_hochberg": row.p_value_benjamini_hochberg,
+        "max_t": row.p_value_max_t,
+    }
+    p_value = p_values[by]
+    if p_value is None:
         raise EvalError(f"the sweep did not run the test for {by!r}; add it to its tests")
-    return value <= 1.0 - row.confidence_level
+    return p_value <= 1.0 - row.confidence_level
 
 
-def group_of_best(result: "SweepResult", *, metric: str, dataset: str | None, by: Verdict) -> tuple[str, ...]:
+def group_of_best(result: SweepContent, *, metric: str, dataset: str | None, by: Verdict) -> tuple[str, ...]:
     """Return the system with the highest mean and those that are not separable from it, best first."""
     rows = [row for row in result.rows if row.metric == metric and dataset in {None, row.dataset}]
     datasets = {row.dataset for row in rows}
     if len(datasets) != 1:
         raise EvalError(
-            f"expected comparisons in {metric!r} on one dataset, found {len(datasets)}: name one of the datasets "
-            f"{', '.join(sorted({repr(row.dataset) for row in result.rows}))}"
+            f"expected comparisons in {quote(metric)} on one dataset, found {len(datasets)}: name one of the datasets "
+            f"{quote_first(sorted({row.dataset for row in result.rows}))}"
         )
     means = _means(rows)
     ranked = sorted(means, key=means.__getitem__, reverse=True)
@@ -55,17 +57,17 @@ def group_of_best(result: "SweepResult", *, metric: str, dataset: str | None, by
     absent = [system for system in ranked if system != best and system not in against]
     if absent:
         raise EvalError(
-            f"the best system {best!r} was not compared with {', '.join(map(repr, absent))}: compare all pairs, "
+            f"the best system {quote(best)} was not compared with {quote_first(absent)}: compare all pairs, "
             "or make it a baseline"
         )
     return (best, *(system for system in ranked[1:] if not verdict_of(against[system], by)))
 
 
-def _pair(row: "SweepRow") -> tuple[str, str]:
+def _pair(row: SweepRow) -> tuple[str, str]:
     return row.baseline, row.candidate
 
 
-def _means(rows: Iterable["SweepRow"]) -> dict[str, float]:
+def _means(rows: Iterable[SweepRow]) -> dict[str, float]:
     means: dict[str, float] = {}
     for row in rows:
         means.setdefault(row.baseline, row.baseline_mean)
@@ -88,7 +90,7 @@ class _Table:
     legend: str
 
 
-def _tabulate(result: "SweepResult", by: Verdict) -> _Table:
+def _tabulate(result: SweepContent, by: Verdict) -> _Table:
     """Lay out systems as rows, and the metrics of each dataset as columns."""
     columns = list(dict.fromkeys((row.dataset, row.metric) for row in result.rows))
     systems = list(dict.fromkeys(name for row in result.rows for name in _pair(row)))
@@ -123,7 +125,7 @@ def _tabulate(result: "SweepResult", by: Verdict) -> _Table:
     return _Table(columns, cells, letters, legend)
 
 
-def _counts(result: "SweepResult") -> str:
+def _counts(result: SweepContent) -> str:
     counts = {row.query_count for row in result.rows}
     return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
 
@@ -160,7 +162,7 @@ def _texts(
         yield _system(table, system), texts
 
 
-def render_markdown(result: "SweepResult", *, by: Verdict, digits: int) -> str:
+def render_markdown(result: SweepContent, *, by: Verdict, digits: int) -> str:
     """Return a Markdown table with its legend."""
     table = _tabulate(result, by)
 
@@ -181,7 +183,7 @@ _LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 }
 
 
-def render_latex(result: "SweepResult", *, by: Verdict, digits: int) -> str:
+def render_latex(result: SweepContent, *, by: Verdict, digits: int) -> str:
     """Return a LaTeX table (booktabs) with its legend as caption."""
     table = _tabulate(result, by)
 
@@ -202,7 +204,7 @@ def render_latex(result: "SweepResult", *, by: Verdict, digits: int) -> str:
     return "\n".join(lines)
 
 
-def render_rich(result: "SweepResult", *, by: Verdict = "holm", digits: int = 3) -> "rich.table.Table":
+def render_rich(result: SweepContent, *, by: Verdict = "holm", digits: int = 3) -> "rich.table.Table":
     """Return a table for `rich.print`."""
     from rich.markup import escape  # noqa: PLC0415 - only who prints with rich has it
     from rich.table import Table  # noqa: PLC0415 - as above
@@ -217,7 +219,7 @@ def render_rich(result: "SweepResult", *, by: Verdict = "holm", digits: int = 3)
     return shown
 
 
-def draw_forest(rows: Sequence["SweepRow"], *, by: Verdict) -> "Figure":
+def draw_forest(rows: Sequence[SweepRow], *, by: Verdict) -> "Figure":
     """Draw effects with their intervals, one panel a dataset and metric, one line a comparison."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra

@@ -1,15 +1,15 @@
-"""Adjust levels for the number of comparisons that were made."""
+"""Adjust p-values for the number of comparisons that were made."""
 
 from collections.abc import Sequence
 
 __all__ = ["benjamini_hochberg", "holm"]
 
 
-def holm(levels: Sequence[float]) -> list[float]:
-    """Adjust levels so that the chance of any false claim is held, whatever the dependence.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values so that the chance of any false claim is held, whatever the dependence.
 
     Args:
-        levels: p-values of one family, in any order, each in [0, 1].
+        p_values: p-values of one family, in any order, each in [0, 1].
 
     Returns:
         Adjusted p-values in the same order: claiming those at or below alpha keeps the family-wise error at alpha.
@@ -21,19 +21,19 @@ def holm(levels: Sequence[float]) -> list[float]:
     References:
         S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6, 1979.
     """
-    adjusted = [0.0] * len(levels)
+    adjusted = [0.0] * len(p_values)
     most = 0.0
-    for rank, position in enumerate(sorted(range(len(levels)), key=levels.__getitem__)):
-        most = max(most, min(1.0, (len(levels) - rank) * levels[position]))
+    for rank, position in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        most = max(most, min(1.0, (len(p_values) - rank) * p_values[position]))
         adjusted[position] = most
     return adjusted
 
 
-def benjamini_hochberg(levels: Sequence[float]) -> list[float]:
-    """Adjust levels so that the expected share of false claims among the claims is held.
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values so that the expected share of false claims among the claims is held.
 
     Args:
-        levels: p-values of one family, in any order, each in [0, 1]; independent or positively dependent.
+        p_values: p-values of one family, in any order, each in [0, 1]; independent or positively dependent.
 
     Returns:
         Adjusted p-values in the same order: claiming those at or below q keeps the false discovery rate at q.
@@ -46,10 +46,10 @@ def benjamini_hochberg(levels: Sequence[float]) -> list[float]:
         Y. Benjamini and Y. Hochberg, "Controlling the False Discovery Rate", Journal of the Royal Statistical Society
         B 57, 1995.
     """
-    adjusted = [0.0] * len(levels)
+    adjusted = [0.0] * len(p_values)
     least = 1.0
-    ranked = sorted(range(len(levels)), key=levels.__getitem__)
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     for rank, position in reversed(list(enumerate(ranked, start=1))):
-        least = min(least, len(levels) * levels[position] / rank)
+        least = min(least, len(p_values) * p_values[position] / rank)
         adjusted[position] = least
     return adjusted

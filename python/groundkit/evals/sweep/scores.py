@@ -37,15 +37,15 @@ class ScoreTable:
         dataset: The dataset.
         metric: The metric.
         query_ids: Queries that any system was scored on, in code point order.
-        rows: One score a query for each system; zero where it lacks the query.
-        lacks: Positions of the queries that a system lacks; systems that lack none are left out.
+        rows: One score a query for each system; zero where a query is missing.
+        missing: Positions of the queries that a system has no score for; systems that have all are left out.
     """
 
     dataset: str
     metric: str
     query_ids: list[str]
     rows: "dict[str, array[float]]"
-    lacks: dict[str, frozenset[int]] = field(default_factory=dict)
+    missing: dict[str, frozenset[int]] = field(default_factory=dict)
 
 
 def read_scores(scores: object) -> list[ScoreTable]:
@@ -157,18 +157,18 @@ def _table(dataset: str, metric: str, systems: list[str], by_system: dict[str, M
     query_ids = sorted(_union(scored.values()))
     read = operator.itemgetter(*query_ids) if len(query_ids) > 1 else None
     rows: dict[str, array[float]] = {}
-    lacks = {}
+    missing = {}
     for system in systems:
         scores = scored.get(system, {})
         if len(scores) < len(query_ids):
-            lacks[system] = frozenset(place for place, query_id in enumerate(query_ids) if query_id not in scores)
+            missing[system] = frozenset(place for place, query_id in enumerate(query_ids) if query_id not in scores)
             scores = dict.fromkeys(query_ids, 0.0) | scores
         try:
             # An array converts by __float__ and __index__ alone: numpy scalars pass, strings and None do not.
             rows[system] = array("d", read(scores) if read else scores.values())
         except OverflowError:
             raise EvalError(f"scores must be finite; one of {system!r} in {metric!r} is too large") from None
-    return ScoreTable(dataset, metric, query_ids, rows, lacks)
+    return ScoreTable(dataset, metric, query_ids, rows, missing)
 
 
 def _table_in_one_order(
@@ -251,7 +251,7 @@ def _table_of_frame(part: "pl.DataFrame", systems: list[str]) -> ScoreTable:
     queries = part.select(pl.col("query_id").unique().sort()).with_row_index("place")
     placed = part.select("system", "query_id", "score").join(queries, on="query_id").sort("system", "place")
     rows: dict[str, array[float]] = {system: array("d", bytes(8 * len(queries))) for system in systems}
-    lacks = {system: frozenset(range(len(queries))) for system in systems}
+    missing = {system: frozenset(range(len(queries))) for system in systems}
     for of_system in placed.partition_by("system", maintain_order=True):
         system = of_system["system"][0]
         places = of_system["place"].to_list()
@@ -264,10 +264,10 @@ def _table_of_frame(part: "pl.DataFrame", systems: list[str]) -> ScoreTable:
         scores = of_system["score"].to_list()
         if len(places) == len(queries):
             rows[system] = array("d", scores)
-            del lacks[system]
+            del missing[system]
         else:
-            lacks[system] -= set(places)
+            missing[system] -= set(places)
             for place, score in zip(places, scores, strict=True):
                 rows[system][place] = score
-    lacks = {system: places for system, places in lacks.items() if places}
-    return ScoreTable(dataset, metric, queries["query_id"].to_list(), rows, lacks)
+    missing = {system: places for system, places in missing.items() if places}
+    return ScoreTable(dataset, metric, queries["query_id"].to_list(), rows, missing)
