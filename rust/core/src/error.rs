@@ -39,7 +39,7 @@ impl Error {
     /// Say what is wrong with a path of the output.
     #[must_use]
     pub fn output(path: &std::path::Path, what: &str) -> Self {
-        let path = crate::beir::text::quote(&path.to_string_lossy());
+        let path = crate::text::quote(&path.to_string_lossy());
         Self::Output {
             message: format!("output {path} {what}"),
         }

@@ -7,4 +7,5 @@ pub mod bootstrap;
 pub mod error;
 pub mod stop;
 pub mod sweep;
+pub mod text;
 pub mod threads;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use groundkit_core::beir::problem::Kind;
 use groundkit_core::beir::qrels::{Accepts, HEADER, Qrels, Strings};
 use groundkit_core::beir::source::Source;
-use groundkit_core::beir::text::is_space;
+use groundkit_core::text::is_space;
 
 /// Take `data` as a qrels file.
 ///

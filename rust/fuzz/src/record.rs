@@ -5,7 +5,7 @@ use std::fmt;
 
 use groundkit_core::beir::lanes::{Job, Lanes, Level};
 use groundkit_core::beir::record::{self, Field, NESTING_LIMIT, Record};
-use groundkit_core::beir::text::is_space;
+use groundkit_core::text::is_space;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 

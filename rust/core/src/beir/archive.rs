@@ -11,9 +11,9 @@ use rawzip::{CompressionMethod, ReaderAt, ZipArchive, ZipArchiveEntryWayfinder, 
 
 use super::decode::{Form, HEAD, Span, describe_head, explain, recognise, refuse};
 use super::source::Source;
-use super::text::quote;
 use crate::error::Error;
 use crate::stop::Stop;
+use crate::text::quote;
 
 /// Most members that an archive may have: their names are kept in memory. BEIR's own archives have fewer than twenty.
 const MEMBER_LIMIT: u64 = 100_000;

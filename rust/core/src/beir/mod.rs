@@ -20,5 +20,4 @@ pub mod qrels;
 pub mod record;
 pub mod source;
 pub mod space;
-pub mod text;
 pub mod write;

@@ -93,9 +93,9 @@ impl Problem {
     #[must_use]
     pub fn message(&self, file: &str) -> String {
         let Self { line, subject, .. } = self;
-        let quoted = || super::text::quote(subject);
+        let quoted = || crate::text::quote(subject);
         let (other, other_line) = match &self.other {
-            Some((other, line)) => (super::text::quote(other), *line),
+            Some((other, line)) => (crate::text::quote(other), *line),
             None => (String::new(), 0),
         };
         let what = match self.kind {

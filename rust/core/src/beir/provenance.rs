@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use super::digest::{Digest, HashName, Hasher};
 use super::publish::CORPUS;
 use super::source::Source;
-use super::text::quote;
 use crate::error::Error;
 use crate::stop::Stop;
+use crate::text::quote;
 
 /// What a document's name and text come to; 128 bits, so that the leaves of ten million documents take 160 MB.
 type Leaf = [u8; 16];

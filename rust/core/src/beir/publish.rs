@@ -219,7 +219,7 @@ impl Output {
         let shortages = space
             .shortages_in(&directory, layout)
             .map_err(|error| self.failure("examine", "", error))?;
-        let path = super::text::quote(&self.path.to_string_lossy());
+        let path = crate::text::quote(&self.path.to_string_lossy());
         let mut obstacles: Vec<_> = shortages
             .iter()
             .map(|shortage| format!("output {path} {shortage}"))
@@ -227,7 +227,7 @@ impl Output {
         if !absent.is_empty() {
             return Ok(obstacles);
         }
-        let quoted = |name: &str| super::text::quote(&self.path.join(name).to_string_lossy());
+        let quoted = |name: &str| crate::text::quote(&self.path.join(name).to_string_lossy());
         let stat_of = |name: &str| status(&directory, name).map_err(|error| self.failure("examine", name, error));
         match stat_of(CORPUS)? {
             Some(stat) if kind(&stat) == FileType::Symlink => obstacles.push(format!(
@@ -248,7 +248,7 @@ impl Output {
                          mix two datasets: remove it or name another output",
                         quoted(CORPUS),
                         count,
-                        super::text::quote(&first.to_string_lossy())
+                        crate::text::quote(&first.to_string_lossy())
                     ));
                 }
             }

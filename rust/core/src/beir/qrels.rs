@@ -5,8 +5,8 @@ use super::identifier::is_safe;
 use super::lines::{Content, Region, read};
 use super::problem::{Kind, Problems};
 use super::source::Source;
-use super::text::is_space;
 use crate::error::Error;
+use crate::text::is_space;
 
 /// The first line of every qrels file.
 pub const HEADER: &str = "query-id\tcorpus-id\tscore";

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use super::lanes::{Block, Job, Lanes, Level, WIDTH};
-use super::text::is_space;
+use crate::text::is_space;
 
 /// Deepest nesting of objects and arrays, the row itself included.
 pub const NESTING_LIMIT: usize = 500;

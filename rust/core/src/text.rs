@@ -10,7 +10,7 @@ const QUOTED_LIMIT: usize = 80;
 /// It is Unicode's `White_Space` and the four information separators U+001C to U+001F.
 ///
 /// ```
-/// use groundkit_core::beir::text::is_space;
+/// use groundkit_core::text::is_space;
 /// assert!(is_space('\u{85}') && is_space('\u{1c}') && is_space('\u{3000}'));
 /// assert!(!is_space('\u{200b}') && !is_space('\u{feff}'));
 /// ```
@@ -22,7 +22,7 @@ pub fn is_space(character: char) -> bool {
 /// Quote foreign text as Python's `repr` would, shortened: no control or format character reaches a terminal.
 ///
 /// ```
-/// use groundkit_core::beir::text::quote;
+/// use groundkit_core::text::quote;
 /// assert_eq!(quote("it's\n\u{1b}[31m"), r"'it\'s\n\u{1b}[31m'");
 /// ```
 #[must_use]
