@@ -2,21 +2,10 @@
 //! report that, and it says nothing about the file.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Access, AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, StatVfs, Uid};
 use rustix::io::{Result, retry_on_intr};
-
-/// Make a call of the standard library.
-pub fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            outcome => return outcome,
-        }
-    }
-}
 
 /// See openat(2).
 pub fn openat(directory: impl AsFd, name: impl AsRef<OsStr>, flags: OFlags, mode: Mode) -> Result<OwnedFd> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::archive::Archive;
-use super::calls::again;
 use super::decode::{Decoder, Form, HEAD, Span, check_head, refuse};
+use super::retry::retry_on_interrupt;
 use super::source::{Packing, Source};
 use crate::error::Error;
 use crate::stop::Stop;
@@ -34,7 +34,7 @@ impl Dataset {
     /// # Errors
     /// As [`Archive::open`] where a file stands at `path`.
     pub fn open(path: &Path, stop: &Stop) -> Result<Self, Error> {
-        let is_file = again(|| path.metadata()).is_ok_and(|metadata| metadata.is_file());
+        let is_file = retry_on_interrupt(|| path.metadata()).is_ok_and(|metadata| metadata.is_file());
         let place = if is_file {
             Place::Archive(Arc::new(Archive::open(path, stop)?))
         } else {
@@ -120,7 +120,7 @@ impl Dataset {
         match &self.place {
             Place::Directory(directory) => {
                 use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-                match again(|| directory.join(file).symlink_metadata()) {
+                match retry_on_interrupt(|| directory.join(file).symlink_metadata()) {
                     Ok(_) => Ok(true),
                     Err(error) if matches!(error.kind(), NotFound | NotADirectory | InvalidFilename) => Ok(false),
                     Err(error) => Err(Error::unreadable(file, &error)),

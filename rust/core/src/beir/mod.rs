@@ -18,6 +18,7 @@ pub mod provenance;
 pub mod publish;
 pub mod qrels;
 pub mod record;
+mod retry;
 pub mod source;
 pub mod space;
 pub mod write;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::calls::again;
+use super::retry::retry_on_interrupt;
 use crate::error::Error;
 use crate::stop::Stop;
 
@@ -62,7 +62,7 @@ impl Source {
             .custom_flags(nonblocking.bits().cast_signed())
             .open(directory.join(name))
             .map_err(|error| Error::unreadable(name, &error))?;
-        let metadata = again(|| file.metadata()).map_err(|error| Error::unreadable(name, &error))?;
+        let metadata = retry_on_interrupt(|| file.metadata()).map_err(|error| Error::unreadable(name, &error))?;
         if !metadata.is_file() {
             let what = if metadata.is_dir() {
                 "a directory"
@@ -173,7 +173,8 @@ impl Source {
     /// # Errors
     /// [`Error::Changed`] when inode, size or modification time differ.
     pub fn verify_unchanged(&self) -> Result<(), Error> {
-        let metadata = again(|| self.file.metadata()).map_err(|error| Error::unreadable(&self.name, &error))?;
+        let metadata =
+            retry_on_interrupt(|| self.file.metadata()).map_err(|error| Error::unreadable(&self.name, &error))?;
         let now = identify(&metadata);
         if now.size != self.identity.size {
             return Err(self.changed("size"));
