@@ -16,7 +16,7 @@ use groundkit_core::beir::inspect::{Judged, Role, check};
 use groundkit_core::beir::lanes::{Job, Lanes, Level};
 use groundkit_core::beir::policy::Policy;
 use groundkit_core::beir::record;
-use groundkit_core::beir::source::Source;
+use groundkit_core::beir::source::file::Source;
 
 /// As large as the blocks that the reader takes.
 const BLOCK: usize = 1 << 18;

@@ -5,10 +5,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use groundkit_core::beir::dataset::Dataset;
 use groundkit_core::beir::digest::{Digest, HashName};
-use groundkit_core::beir::lines::{self, Region};
-use groundkit_core::beir::source::Source;
+use groundkit_core::beir::source::dataset::Dataset;
+use groundkit_core::beir::source::file::Source;
+use groundkit_core::beir::source::lines::{self, Region};
 use groundkit_core::error::Error;
 use groundkit_core::stop::Stop;
 use proptest::prelude::*;

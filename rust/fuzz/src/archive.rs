@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use groundkit_core::beir::dataset::Dataset;
 use groundkit_core::beir::digest::HashName;
-use groundkit_core::beir::lines::{Region, read};
+use groundkit_core::beir::source::dataset::Dataset;
+use groundkit_core::beir::source::lines::{Region, read};
 use groundkit_core::error::Error;
 use groundkit_core::stop::Stop;
 

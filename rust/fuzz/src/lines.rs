@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use groundkit_core::beir::dataset::Dataset;
 use groundkit_core::beir::digest::HashName;
-use groundkit_core::beir::lines::{Region, read};
+use groundkit_core::beir::source::dataset::Dataset;
+use groundkit_core::beir::source::lines::{Region, read};
 use groundkit_core::stop::Stop;
 
 /// Bytes of a file long enough for several blocks of the reader.
@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) {
     };
     // The first bytes of some formats are refused in a plain file.
     let plain = matches!(kind % 4, 0 | 3);
-    if plain && groundkit_core::beir::decode::recognise(&content[..content.len().min(64)]).is_some() {
+    if plain && groundkit_core::beir::source::decode::recognise(&content[..content.len().min(64)]).is_some() {
         return;
     }
     let (name, bytes) = match kind % 4 {

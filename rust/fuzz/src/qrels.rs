@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use groundkit_core::beir::problem::Kind;
 use groundkit_core::beir::qrels::{Accepts, HEADER, Qrels, Strings};
-use groundkit_core::beir::source::Source;
+use groundkit_core::beir::source::file::Source;
 use groundkit_core::text::is_space;
 
 /// Take `data` as a qrels file.

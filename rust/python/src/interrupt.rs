@@ -39,7 +39,7 @@ impl Watcher {
     /// Call `callback(bytes_done, bytes_total, documents_done)` while work goes on that reads `sources`.
     pub fn new<'a>(
         callback: Option<Py<PyAny>>,
-        sources: impl IntoIterator<Item = &'a groundkit_core::beir::source::Source>,
+        sources: impl IntoIterator<Item = &'a groundkit_core::beir::source::file::Source>,
         documents: impl Fn() -> u64 + Send + 'static,
     ) -> Option<Self> {
         let mut bytes_total = 0;

@@ -10,13 +10,13 @@ use super::digest::HashName;
 use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
 use super::ids::{self, FoldedHash, Hashing, IdTable, Insertion};
 use super::lanes::{Job, Lanes, Level};
-use super::lines::{Content, Region, read};
 use super::mapping::{NAME_LIMIT, adapted_id, looks_adapted};
 use super::policy::{Naming, Policy};
 use super::problem::{Kind, Problems};
 use super::record::{self, Field, Record};
-use super::source::Source;
 use super::space::Space;
+use crate::beir::source::file::Source;
+use crate::beir::source::lines::{Content, Region, read};
 use crate::error::Error;
 
 /// What the records of a file are.
@@ -555,7 +555,7 @@ impl Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beir::source::Source;
+    use crate::beir::source::file::Source;
 
     fn check_content(
         content: &[u8],

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::digest::{Digest, HashName, Hasher};
 use super::publish::CORPUS;
-use super::source::Source;
+use crate::beir::source::file::Source;
 use crate::error::Error;
 use crate::stop::Stop;
 use crate::text::quote;

@@ -2,9 +2,9 @@
 
 use super::digest::HashName;
 use super::identifier::is_safe;
-use super::lines::{Content, Region, read};
 use super::problem::{Kind, Problems};
-use super::source::Source;
+use crate::beir::source::file::Source;
+use crate::beir::source::lines::{Content, Region, read};
 use crate::error::Error;
 use crate::text::is_space;
 

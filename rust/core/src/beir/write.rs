@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::beir::inspect::{Judged, Role, check};
     use crate::beir::policy::Policy;
-    use crate::beir::source::Source;
+    use crate::beir::source::file::Source;
     use crate::beir::space::Space;
     use crate::stop::Stop;
     use std::fs;

@@ -5,7 +5,7 @@
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-use super::source::Source;
+use crate::beir::source::file::Source;
 use crate::error::Error;
 
 /// Bytes of compressed input read at once; after each, the reading can be ended, whatever comes out of them.
@@ -66,7 +66,7 @@ impl Form {
 /// Tell what a file is by its first bytes, where these are no text that a dataset could hold.
 ///
 /// ```
-/// use groundkit_core::beir::decode::recognise;
+/// use groundkit_core::beir::source::decode::recognise;
 /// assert_eq!(recognise(b"\x1f\x8b\x08\0"), Some("gzip data"));
 /// assert_eq!(recognise(b"\n<!DOCTYPE html>"), Some("an HTML page"));
 /// assert_eq!(recognise(b"{\"_id\": \"d1\"}"), None);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::retry::retry_on_interrupt;
+use crate::beir::retry::retry_on_interrupt;
 use crate::error::Error;
 use crate::stop::Stop;
 
