@@ -13,9 +13,9 @@ use divan::counter::BytesCount;
 use divan::{Bencher, Divan};
 use groundkit_core::beir::ids::{Hashing, IdTable, push};
 use groundkit_core::beir::inspect::{Judged, Role, check};
-use groundkit_core::beir::lanes::{Job, Lanes, Level};
 use groundkit_core::beir::policy::Policy;
 use groundkit_core::beir::record;
+use groundkit_core::beir::record::classify::{Job, Lanes, Level};
 use groundkit_core::beir::source::file::Source;
 
 /// As large as the blocks that the reader takes.

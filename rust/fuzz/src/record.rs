@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use groundkit_core::beir::lanes::{Job, Lanes, Level};
+use groundkit_core::beir::record::classify::{Job, Lanes, Level};
 use groundkit_core::beir::record::{self, Field, NESTING_LIMIT, Record};
 use groundkit_core::text::is_space;
 use serde::de::{Deserializer, MapAccess, Visitor};

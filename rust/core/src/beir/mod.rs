@@ -6,7 +6,6 @@ pub mod identifier;
 pub mod ids;
 pub mod inspect;
 pub mod judgments;
-pub mod lanes;
 pub mod mapping;
 pub mod policy;
 pub mod problem;

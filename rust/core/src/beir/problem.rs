@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::Fault;
+use crate::beir::record::Fault;
 
 /// How many problems of one kind are kept for each file; all of them are counted.
 pub const KEPT: usize = 100;

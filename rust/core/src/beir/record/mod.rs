@@ -5,12 +5,14 @@
 
 #![allow(clippy::inline_always)] // a level's features reach only what is inlined into its dispatch
 
+pub mod classify;
+
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::lanes::{Block, Job, Lanes, Level, WIDTH};
 use crate::text::is_space;
+use classify::{Block, Job, Lanes, Level, WIDTH};
 
 /// Deepest nesting of objects and arrays, the row itself included.
 pub const NESTING_LIMIT: usize = 500;
