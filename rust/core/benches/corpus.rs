@@ -11,9 +11,9 @@ use std::sync::LazyLock;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, Divan};
-use groundkit_core::beir::ids::{Hashing, IdTable, push};
-use groundkit_core::beir::inspect::{Judged, Role, check};
-use groundkit_core::beir::policy::Policy;
+use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
+use groundkit_core::beir::check::naming::Policy;
+use groundkit_core::beir::check::records::{Judged, Role, check};
 use groundkit_core::beir::record;
 use groundkit_core::beir::record::classify::{Job, Lanes, Level};
 use groundkit_core::beir::source::file::Source;

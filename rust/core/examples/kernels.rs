@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use groundkit_core::beir::ids::{Hashing, IdTable, push};
+use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
 use groundkit_core::beir::record::parse_line;
 use groundkit_core::bootstrap::level::Level;
 use groundkit_core::bootstrap::{Settings, bootstrap_means};

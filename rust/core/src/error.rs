@@ -4,7 +4,7 @@ use std::io;
 
 /// Why a piece of work ended without a result.
 ///
-/// Bad *content* is not an error here but a [`Problem`](crate::beir::problem::Problem), so that all of it is found.
+/// Bad *content* is not an error here but a [`Problem`](crate::beir::check::problem::Problem), so that all of it is found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

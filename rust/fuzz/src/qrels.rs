@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use groundkit_core::beir::problem::Kind;
-use groundkit_core::beir::qrels::{Accepts, HEADER, Qrels, Strings};
+use groundkit_core::beir::check::problem::Kind;
+use groundkit_core::beir::check::qrels::{Accepts, HEADER, Qrels, Strings};
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::text::is_space;
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use groundkit_core::beir::check::space::Space;
 use groundkit_core::beir::provenance::{self, CorpusPrint, OutputPrint, ReadAgain};
 use groundkit_core::beir::publish::Output;
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::beir::source::lines;
-use groundkit_core::beir::space::Space;
 use groundkit_core::beir::write::{Adaptation, Layout, Pair};
 use groundkit_core::stop::Stop;
 use groundkit_core::threads;

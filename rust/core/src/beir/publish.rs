@@ -20,8 +20,8 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat
 use rustix::io::{Errno, retry_on_intr};
 
 use super::calls;
-use super::space::Space;
 use super::write::Layout;
+use crate::beir::check::space::Space;
 use crate::error::Error;
 use crate::stop::Stop;
 
@@ -479,7 +479,7 @@ fn parent_of(path: &Path) -> &Path {
 /// The name of the staging directory beside an output.
 fn staging_name(name: &OsStr) -> OsString {
     let mut staging = OsString::from(".");
-    if name.len() + 1 + STAGING_SUFFIX.len() <= super::identifier::FILENAME_LIMIT {
+    if name.len() + 1 + STAGING_SUFFIX.len() <= crate::beir::check::identifier::FILENAME_LIMIT {
         staging.push(name);
     } else {
         staging.push(blake3::hash(name.as_bytes()).to_hex().as_str());

@@ -15,11 +15,11 @@ use rustix::io::Errno;
 
 use super::calls;
 use super::digest::HashName;
-use super::identifier::DOCUMENT_SUFFIX;
-use super::inspect::{Checked, Document};
 use super::judgments;
 use super::provenance::{CorpusHasher, FilePrint, HashingWriter, OutputPrint};
 use super::publish::{CORPUS, JUDGMENTS, Output, PROVENANCE, Staging, create};
+use crate::beir::check::identifier::DOCUMENT_SUFFIX;
+use crate::beir::check::records::{Checked, Document};
 use crate::error::Error;
 
 /// One relevant pair.
@@ -315,10 +315,10 @@ fn read_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beir::inspect::{Judged, Role, check};
-    use crate::beir::policy::Policy;
+    use crate::beir::check::naming::Policy;
+    use crate::beir::check::records::{Judged, Role, check};
+    use crate::beir::check::space::Space;
     use crate::beir::source::file::Source;
-    use crate::beir::space::Space;
     use crate::stop::Stop;
     use std::fs;
     use std::path::{Path, PathBuf};

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
 
-use super::digest::HashName;
-use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
-use super::ids::{self, FoldedHash, Hashing, IdTable, Insertion};
-use super::mapping::{NAME_LIMIT, adapted_id, looks_adapted};
-use super::policy::{Naming, Policy};
-use super::problem::{Kind, Problems};
-use super::space::Space;
+use crate::beir::check::id_table::{self, FoldedHash, Hashing, IdTable, Insertion};
+use crate::beir::check::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
+use crate::beir::check::mapping::{NAME_LIMIT, adapted_id, looks_adapted};
+use crate::beir::check::naming::{Naming, Policy};
+use crate::beir::check::problem::{Kind, Problems};
+use crate::beir::check::space::Space;
+use crate::beir::digest::HashName;
 use crate::beir::record::classify::{Job, Lanes, Level};
 use crate::beir::record::{self, Field, Record};
 use crate::beir::source::file::Source;
@@ -279,7 +279,7 @@ impl Examine<'_> {
         found.hashes.push(hash);
         // A region is a block or a line, so that it has no more lines than a block has bytes.
         found.id_lines.push(u32::try_from(line).unwrap_or(u32::MAX));
-        ids::push(&mut found.arena, id);
+        id_table::push(&mut found.arena, id);
         if let Some(position) = judged {
             found.judged.push((position, place));
         }

@@ -19,7 +19,7 @@ pub const NAME_LIMIT: usize = SLUG_LIMIT + 1 + 2 * HASH_BYTES;
 /// `[a-z0-9]+(-[a-z0-9]+)*` and is never a Windows device name, because it always ends in a hash.
 ///
 /// ```
-/// use groundkit_core::beir::mapping::adapted_id;
+/// use groundkit_core::beir::check::mapping::adapted_id;
 /// assert_eq!(adapted_id("<dbpedia:9/11_(film)>"), "dbpedia-9-11-film-c00894e4699669c38310");
 /// ```
 #[must_use]

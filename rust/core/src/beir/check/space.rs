@@ -5,9 +5,9 @@ use std::os::fd::AsFd;
 use rustix::fs::{Access, AtFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
-use super::calls;
-use super::identifier::DOCUMENT_SUFFIX;
-use super::write::Layout;
+use crate::beir::calls;
+use crate::beir::check::identifier::DOCUMENT_SUFFIX;
+use crate::beir::write::Layout;
 
 /// Bytes of a block of the file systems whose files take whole blocks.
 const BLOCK: u64 = 4096;
