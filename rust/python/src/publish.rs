@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use groundkit_core::beir::check::space::Space;
-use groundkit_core::beir::provenance::{self, CorpusPrint, OutputPrint, ReadAgain};
-use groundkit_core::beir::publish::Output;
+use groundkit_core::beir::output::adapt::{Adaptation, Layout, Pair};
+use groundkit_core::beir::output::fingerprint::{self, CorpusPrint, OutputPrint, ReadAgain};
+use groundkit_core::beir::output::staging::Output;
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::beir::source::lines;
-use groundkit_core::beir::write::{Adaptation, Layout, Pair};
 use groundkit_core::stop::Stop;
 use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
@@ -154,7 +154,7 @@ pub fn read_corpus(
     });
     let stop = Stop::default();
     let found = run_watched(py, &stop, watcher, || {
-        provenance::read_corpus(&output, hash, threads::count(threads), &counts, &stop)
+        fingerprint::read_corpus(&output, hash, threads::count(threads), &counts, &stop)
     })?;
     let CorpusPrint { documents, bytes, hash } = found.print;
     Ok((documents, bytes, hash.to_string(), found.strangers))

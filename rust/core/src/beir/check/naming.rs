@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use foldhash::quality::RandomState;
 
-use crate::beir::check::identifier::{check_document_id, is_judgment_id};
-use crate::beir::check::mapping::adapted_id;
-use crate::beir::check::records::Role;
+use super::identifier::{check_document_id, is_judgment_id};
+use super::mapping::adapted_id;
+use super::records::Role;
 
 /// Exceptions from the strict rules; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

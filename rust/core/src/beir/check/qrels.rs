@@ -1,7 +1,7 @@
 //! The rows of a qrels file, checked one by one; what they say together is for a query engine.
 
-use crate::beir::check::identifier::is_safe;
-use crate::beir::check::problem::{Kind, Problems};
+use super::identifier::is_safe;
+use super::problem::{Kind, Problems};
 use crate::beir::digest::HashName;
 use crate::beir::source::file::Source;
 use crate::beir::source::lines::{Content, Region, read};

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
 
-use crate::beir::check::id_table::{self, FoldedHash, Hashing, IdTable, Insertion};
-use crate::beir::check::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
-use crate::beir::check::mapping::{NAME_LIMIT, adapted_id, looks_adapted};
-use crate::beir::check::naming::{Naming, Policy};
-use crate::beir::check::problem::{Kind, Problems};
-use crate::beir::check::space::Space;
+use super::id_table::{self, FoldedHash, Hashing, IdTable, Insertion};
+use super::identifier::{Inadmissible, check_document_id, is_judgment_id, is_safe};
+use super::mapping::{NAME_LIMIT, adapted_id, looks_adapted};
+use super::naming::{Naming, Policy};
+use super::problem::{Kind, Problems};
+use super::space::Space;
 use crate::beir::digest::HashName;
 use crate::beir::record::classify::{Job, Lanes, Level};
 use crate::beir::record::{self, Field, Record};

@@ -5,9 +5,9 @@ use std::os::fd::AsFd;
 use rustix::fs::{Access, AtFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
-use crate::beir::calls;
-use crate::beir::check::identifier::DOCUMENT_SUFFIX;
-use crate::beir::write::Layout;
+use super::identifier::DOCUMENT_SUFFIX;
+use crate::beir::output::adapt::Layout;
+use crate::beir::output::system_calls;
 
 /// Bytes of a block of the file systems whose files take whole blocks.
 const BLOCK: u64 = 4096;
@@ -100,9 +100,9 @@ impl Space {
     /// # Errors
     /// What the operating system says.
     pub fn shortages_in(&self, directory: impl AsFd, layout: Layout) -> rustix::io::Result<Vec<String>> {
-        let vfs = calls::fstatvfs(&directory)?;
+        let vfs = system_calls::fstatvfs(&directory)?;
         let access = Access::WRITE_OK | Access::EXEC_OK;
-        let is_writable = match calls::accessat(&directory, ".", access, AtFlags::EACCESS) {
+        let is_writable = match system_calls::accessat(&directory, ".", access, AtFlags::EACCESS) {
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => false,
             outcome => outcome.map(|()| true)?,
         };
@@ -126,7 +126,7 @@ fn kind_of(directory: impl AsFd) -> rustix::io::Result<i64> {
         clippy::useless_conversion,
         reason = "the width of the field differs between targets"
     )]
-    Ok(i64::try_from(calls::fstatfs(directory)?.f_type).unwrap_or(0))
+    Ok(i64::try_from(system_calls::fstatfs(directory)?.f_type).unwrap_or(0))
 }
 
 #[cfg(not(target_os = "linux"))]

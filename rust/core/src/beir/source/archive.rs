@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rawzip::{CompressionMethod, ReaderAt, ZipArchive, ZipArchiveEntryWayfinder, ZipFileHeaderRecord, ZipLocator};
 
-use crate::beir::source::decode::{Form, HEAD, Span, describe_head, explain, recognise, refuse};
-use crate::beir::source::file::Source;
+use super::decode::{Form, HEAD, Span, describe_head, explain, recognise, refuse};
+use super::file::Source;
 use crate::error::Error;
 use crate::stop::Stop;
 use crate::text::quote;

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::archive::Archive;
+use super::decode::{Decoder, Form, HEAD, Span, check_head, refuse};
+use super::file::{Packing, Source};
 use crate::beir::retry::retry_on_interrupt;
-use crate::beir::source::archive::Archive;
-use crate::beir::source::decode::{Decoder, Form, HEAD, Span, check_head, refuse};
-use crate::beir::source::file::{Packing, Source};
 use crate::error::Error;
 use crate::stop::Stop;
 

@@ -5,7 +5,7 @@
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-use crate::beir::source::file::Source;
+use super::file::Source;
 use crate::error::Error;
 
 /// Bytes of compressed input read at once; after each, the reading can be ended, whatever comes out of them.

@@ -9,9 +9,9 @@ use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, me
 use memchr::{memchr, memrchr};
 use sha2::{Digest as _, Sha256};
 
+use super::decode::Decoder;
+use super::file::Source;
 use crate::beir::digest::{Digest, HashName};
-use crate::beir::source::decode::Decoder;
-use crate::beir::source::file::Source;
 use crate::error::Error;
 
 /// Bytes of a block: a power of two, as the BLAKE3 tree needs, and small enough for the second-level cache.

@@ -19,8 +19,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::calls;
-use super::write::Layout;
+use super::adapt::Layout;
+use super::system_calls;
 use crate::beir::check::space::Space;
 use crate::error::Error;
 use crate::stop::Stop;
@@ -62,27 +62,27 @@ pub fn create(directory: impl AsFd, name: &str, access: OFlags) -> Result<OwnedF
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
         (Some(Component::Normal(only)), None) if only.as_bytes() == name.as_bytes() => {
-            calls::openat(directory, name, NEW_FILE | access, Mode::from_raw_mode(0o666))
+            system_calls::openat(directory, name, NEW_FILE | access, Mode::from_raw_mode(0o666))
         }
         _ => Err(Errno::INVAL),
     }
 }
 
 fn open_directory(directory: impl AsFd, name: impl AsRef<OsStr>) -> Result<OwnedFd, Errno> {
-    calls::openat(directory, name, DIRECTORY, Mode::empty())
+    system_calls::openat(directory, name, DIRECTORY, Mode::empty())
 }
 
 fn make_directory(directory: impl AsFd, name: impl AsRef<OsStr>, mode: u32) -> Result<OwnedFd, Errno> {
-    calls::mkdirat(&directory, &name, Mode::from_raw_mode(mode))?;
+    system_calls::mkdirat(&directory, &name, Mode::from_raw_mode(mode))?;
     open_directory(&directory, &name).inspect_err(|_| {
         // Nobody knows of it yet who would remove it.
-        let _ = calls::unlinkat(&directory, &name, AtFlags::REMOVEDIR);
+        let _ = system_calls::unlinkat(&directory, &name, AtFlags::REMOVEDIR);
     })
 }
 
 /// The status of a name, `None` where there is nothing; a link is not followed.
 fn status(directory: impl AsFd, name: impl AsRef<OsStr>) -> Result<Option<Stat>, Errno> {
-    match calls::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+    match system_calls::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
@@ -127,7 +127,7 @@ fn remove(directory: impl AsFd, name: &OsStr, ended: &dyn Fn() -> bool) -> Resul
     if ended() {
         return Err(Errno::CANCELED);
     }
-    match calls::unlinkat(&directory, name, AtFlags::empty()) {
+    match system_calls::unlinkat(&directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error),
@@ -143,7 +143,7 @@ fn remove(directory: impl AsFd, name: &OsStr, ended: &dyn Fn() -> bool) -> Resul
             remove(&inner, &name, ended)?;
         }
     }
-    calls::unlinkat(directory, name, AtFlags::REMOVEDIR)
+    system_calls::unlinkat(directory, name, AtFlags::REMOVEDIR)
 }
 
 /// The output directory as the caller names it: resolved, absolute, and perhaps absent.
@@ -173,8 +173,8 @@ impl Output {
 
     /// Open the nearest ancestor that exists, component by component, and list the components that do not.
     fn open_ancestor<'a>(&self, path: &'a Path) -> Result<(OwnedFd, Vec<&'a OsStr>), Error> {
-        let mut directory =
-            calls::openat(CWD, "/", DIRECTORY, Mode::empty()).map_err(|error| self.failure("open", "", error))?;
+        let mut directory = system_calls::openat(CWD, "/", DIRECTORY, Mode::empty())
+            .map_err(|error| self.failure("open", "", error))?;
         let mut components = path.components().filter_map(|component| match component {
             Component::Normal(name) => Some(name),
             _ => None,
@@ -322,8 +322,8 @@ impl Output {
             // One rename can replace an empty directory, but not the root of another file system.
             Some(directory) => {
                 list(directory, 1).map_err(examine)?.is_empty()
-                    && calls::fstat(directory).map_err(examine)?.st_dev
-                        == calls::fstat(&parent).map_err(examine)?.st_dev
+                    && system_calls::fstat(directory).map_err(examine)?.st_dev
+                        == system_calls::fstat(&parent).map_err(examine)?.st_dev
             }
         };
         let staging_name = staging_name(name);
@@ -353,7 +353,7 @@ impl Output {
         if status(&parent, &staging_name).map_err(examine)?.is_some()
             && let Err(failure @ LockFailure::Busy) = lock(&parent, &staging_name, None, stop).map(|leftover| {
                 let _ = empty(&leftover, &|| stop.is_requested());
-                let _ = calls::unlinkat(&parent, &staging_name, AtFlags::REMOVEDIR);
+                let _ = system_calls::unlinkat(&parent, &staging_name, AtFlags::REMOVEDIR);
             })
         {
             return Err(self.describe(&failure, &self.path));
@@ -401,7 +401,7 @@ fn is_unfinished(output: &OwnedFd, corpus: &Stat) -> bool {
 /// Make or take over a staging directory and lock it. `output` is where a killed run may have put parts.
 fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>, stop: &Stop) -> Result<OwnedFd, LockFailure> {
     loop {
-        let is_new = match calls::mkdirat(directory, name, Mode::from_raw_mode(0o700)) {
+        let is_new = match system_calls::mkdirat(directory, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => return Err(LockFailure::Unwritable(error)),
@@ -413,7 +413,7 @@ fn lock(directory: &OwnedFd, name: &OsStr, output: Option<&OwnedFd>, stop: &Stop
             Err(failure) => {
                 if is_new {
                     // Only an empty one is removed this way.
-                    let _ = calls::unlinkat(directory, name, AtFlags::REMOVEDIR);
+                    let _ = system_calls::unlinkat(directory, name, AtFlags::REMOVEDIR);
                 }
                 return Err(failure);
             }
@@ -438,12 +438,12 @@ fn lock_existing(
         }
         Err(error) => return Err(LockFailure::System(error)),
     };
-    match calls::flock(&staging, FlockOperation::NonBlockingLockExclusive) {
+    match system_calls::flock(&staging, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return Err(LockFailure::Busy),
         outcome => outcome?,
     }
     // Between opening and locking, the owner may have removed this directory and another made a new one.
-    let held = calls::fstat(&staging)?;
+    let held = system_calls::fstat(&staging)?;
     let is_current =
         status(directory, name)?.is_some_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino));
     if !is_current {
@@ -468,7 +468,7 @@ fn lock_existing(
 /// Remove a staging directory that is locked; what cannot be removed, or not in time, is left to the next run.
 fn discard(directory: &OwnedFd, name: &OsStr, staging: &OwnedFd, stop: &Stop) {
     if empty(staging, &|| stop.is_urgent()).is_ok() {
-        let _ = calls::unlinkat(directory, name, AtFlags::REMOVEDIR);
+        let _ = system_calls::unlinkat(directory, name, AtFlags::REMOVEDIR);
     }
 }
 
@@ -496,7 +496,7 @@ impl Drop for Created {
     fn drop(&mut self) {
         for (parent, name) in self.0.drain(..).rev() {
             // Fails where somebody put something into it since; then it is theirs.
-            let _ = calls::unlinkat(parent, name, AtFlags::REMOVEDIR);
+            let _ = system_calls::unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
 }
@@ -521,7 +521,7 @@ type Part = (u64, u64, String);
 /// Read which parts a run had begun to publish; `None` where the directory holds no journal of ours.
 fn read_journal(staging: &OwnedFd) -> Result<Option<Vec<Part>>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match calls::openat(staging, JOURNAL, flags, Mode::empty()) {
+    let file = match system_calls::openat(staging, JOURNAL, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
         Err(error) => return Err(error),
@@ -556,7 +556,7 @@ fn write_journal(staging: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
     // A run that was killed while it wrote may have left one.
     remove(staging, NEXT.as_ref(), &|| false)?;
     write_file(staging, NEXT, &text)?;
-    calls::renameat(staging, NEXT, staging, JOURNAL)
+    system_calls::renameat(staging, NEXT, staging, JOURNAL)
 }
 
 fn write_file(directory: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
@@ -600,12 +600,12 @@ fn recover(staging: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> Result<(), Er
 fn undo(staging: &OwnedFd, new: &OwnedFd, output: &OwnedFd, parts: &[Part]) -> Result<(), Errno> {
     for (device, inode, name) in parts {
         if status(output, name)?.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (*device, *inode)) {
-            calls::renameat(output, name, new, name)?;
+            system_calls::renameat(output, name, new, name)?;
         }
     }
     for old in list(staging, usize::MAX)? {
         if let Some(name) = old.as_bytes().strip_prefix(OLD_PREFIX.as_bytes()) {
-            calls::renameat(staging, &old, output, OsStr::from_bytes(name))?;
+            system_calls::renameat(staging, &old, output, OsStr::from_bytes(name))?;
         }
     }
     // Once the parts are gone, their inodes may be given to files of others; the journal must not name them then. Where
@@ -667,14 +667,14 @@ impl Staging {
     /// [`Error::Output`]; the output is then as it was.
     pub fn publish(mut self, others: &[&str], durable: bool) -> Result<(), Error> {
         if durable {
-            calls::syncfs(&self.directory).map_err(|error| self.failure("sync", "", error))?;
+            system_calls::syncfs(&self.directory).map_err(|error| self.failure("sync", "", error))?;
         }
         match &self.place {
             Place::Beside { parent, name, .. } => {
                 if let Ok(replaced) = open_directory(parent, name) {
                     inherit(&self.new, &replaced).map_err(|error| self.failure("set the mode of", "", error))?;
                 }
-                calls::renameat(&self.directory, NEW, parent, name)
+                system_calls::renameat(&self.directory, NEW, parent, name)
                     .map_err(|error| self.failure("move the finished output to", "", error))?;
                 self.done = true;
             }
@@ -692,8 +692,8 @@ impl Staging {
         }
         let synced = match &self.place {
             _ if !durable => Ok(()),
-            Place::Beside { parent, .. } => calls::fsync(parent),
-            Place::Inside { output } => calls::fsync(output),
+            Place::Beside { parent, .. } => system_calls::fsync(parent),
+            Place::Inside { output } => system_calls::fsync(output),
         };
         // All has appeared, whether or not the disk could confirm it, so the staging directory has no further use.
         self.created.0.clear();
@@ -716,7 +716,7 @@ impl Staging {
             match status(output, name)? {
                 None => {}
                 Some(stat) if kind(&stat) == FileType::RegularFile => {
-                    calls::renameat(output, name, &self.directory, format!("{OLD_PREFIX}{name}"))?;
+                    system_calls::renameat(output, name, &self.directory, format!("{OLD_PREFIX}{name}"))?;
                 }
                 Some(_) => return Err(Errno::EXIST),
             }
@@ -724,7 +724,7 @@ impl Staging {
         for (_, _, name) in parts {
             // Whatever was put there since: a directory replaces an empty directory only, a file nothing.
             if name == CORPUS {
-                calls::renameat(&self.new, name, output, name)?;
+                system_calls::renameat(&self.new, name, output, name)?;
             } else {
                 rename_into_absent(&self.new, name, output)?;
             }
@@ -741,7 +741,7 @@ impl Staging {
             Place::Inside { output } => (output, STAGING_SUFFIX.as_ref()),
         };
         // The name may stand for something else by now; only what is locked is removed.
-        let held = calls::fstat(&self.directory);
+        let held = system_calls::fstat(&self.directory);
         let named = status(directory, name);
         if let (Ok(held), Ok(Some(named))) = (held, named)
             && (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
@@ -761,19 +761,19 @@ impl Drop for Staging {
 
 /// Give a directory the mode of the empty one that it replaces and, where that may be set, its owner.
 fn inherit(directory: &OwnedFd, replaced: &OwnedFd) -> Result<(), Errno> {
-    let stat = calls::fstat(replaced)?;
+    let stat = system_calls::fstat(replaced)?;
     let (uid, gid) = (
         rustix::fs::Uid::from_raw(stat.st_uid),
         rustix::fs::Gid::from_raw(stat.st_gid),
     );
-    let _ = calls::fchown(directory, uid, gid);
-    calls::fchmod(directory, Mode::from_raw_mode(stat.st_mode))
+    let _ = system_calls::fchown(directory, uid, gid);
+    system_calls::fchmod(directory, Mode::from_raw_mode(stat.st_mode))
 }
 
 /// Rename a file to the same name in `output`, where nothing may stand.
 fn rename_into_absent(directory: &OwnedFd, name: &str, output: &OwnedFd) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
-    match calls::renameat_without_replacing(directory, name, output, name) {
+    match system_calls::renameat_without_replacing(directory, name, output, name) {
         // Some network file systems do not know the flag.
         Err(Errno::INVAL | Errno::NOSYS) => {}
         outcome => return outcome,
@@ -781,7 +781,7 @@ fn rename_into_absent(directory: &OwnedFd, name: &str, output: &OwnedFd) -> Resu
     if status(output, name)?.is_some() {
         return Err(Errno::EXIST);
     }
-    calls::renameat(directory, name, output, name)
+    system_calls::renameat(directory, name, output, name)
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use foldhash::quality::RandomState;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::calls;
-use super::digest::HashName;
+use super::fingerprint::{CorpusHasher, FilePrint, HashingWriter, OutputPrint};
 use super::judgments;
-use super::provenance::{CorpusHasher, FilePrint, HashingWriter, OutputPrint};
-use super::publish::{CORPUS, JUDGMENTS, Output, PROVENANCE, Staging, create};
+use super::staging::{CORPUS, JUDGMENTS, Output, PROVENANCE, Staging, create};
+use super::system_calls;
 use crate::beir::check::identifier::DOCUMENT_SUFFIX;
 use crate::beir::check::records::{Checked, Document};
+use crate::beir::digest::HashName;
 use crate::error::Error;
 
 /// One relevant pair.
@@ -158,7 +158,7 @@ impl Adaptation<'_> {
         const NAME: &str = "queries";
         let failure = |error| staging.failure("write", NAME, error);
         let file = create(staging.new_output(), NAME, OFlags::RDWR).map_err(failure)?;
-        calls::unlinkat(staging.new_output(), NAME, AtFlags::empty()).map_err(failure)?;
+        system_calls::unlinkat(staging.new_output(), NAME, AtFlags::empty()).map_err(failure)?;
         let mut places: HashMap<&str, OnceLock<(u64, usize)>, RandomState> = HashMap::default();
         places.extend(self.pairs.iter().map(|pair| (pair.query, OnceLock::new())));
         let end = Mutex::new(0);
@@ -282,7 +282,7 @@ fn with_file_name<T>(id: &str, act: impl FnOnce(&str) -> T) -> T {
 
 fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
-        match calls::write(&file, bytes) {
+        match system_calls::write(&file, bytes) {
             Ok(0) => return Err(Errno::IO),
             Ok(count) => bytes = &bytes[count..],
             Err(error) => return Err(error),
@@ -300,7 +300,7 @@ fn read_back(
     hash: blake3::Hash,
 ) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(calls::openat(directory, name, flags, Mode::empty())?);
+    let file = File::from(system_calls::openat(directory, name, flags, Mode::empty())?);
     text.clear();
     text.reserve(length + 1);
     let read = file.take(length as u64 + 1).read_to_string(text);

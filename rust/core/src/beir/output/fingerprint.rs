@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::digest::{Digest, HashName, Hasher};
-use super::publish::CORPUS;
+use super::staging::CORPUS;
+use crate::beir::digest::{Digest, HashName, Hasher};
 use crate::beir::source::file::Source;
 use crate::error::Error;
 use crate::stop::Stop;
