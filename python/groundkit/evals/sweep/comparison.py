@@ -73,7 +73,7 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
             pool or those of dask and mpi4py; by default here. The bits are the same.
         resume: Directory that keeps each finished set of queries, so that a sweep that was stopped goes on when called
             again with the same arguments; made if it is absent. What other arguments left there is not read.
-        progress: `True` shows a bar on a terminal or in a notebook (the extra ``groundkit-evals[progress]``); a callable gets
+        progress: `True` shows a bar on a terminal or in a notebook (extra ``progress``); a callable gets
             a `SweepProgress` at the beginning and whenever a set of queries is finished.
         threads: Maximum number of threads, -1 for all cores; by default the variable ``RAYON_NUM_THREADS`` or all
             cores, and one in a task of an executor.

@@ -117,7 +117,7 @@ class SweepResult(SweepContent):
             The figure.
 
         Raises:
-            EvalError: Nothing is left to plot, matplotlib is not installed (the extra ``groundkit-evals[plot]``), or the file
+            EvalError: Nothing is left to plot, matplotlib is not installed (extra ``plot``), or the file
                 cannot be written.
         """
         figure = draw_forest(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from groundkit import _native
 from groundkit.errors import EvalError
+from groundkit.evals.fork import using_polars
 from groundkit.evals.schema import EvalReport, StageName
 from groundkit.evals.significance import MetricName
 
@@ -69,7 +70,8 @@ def read_scores(scores: object) -> list[ScoreTable]:
     elif isinstance(scores, Mapping):
         tables = _from_mapping(scores if _names_datasets(scores) else {DEFAULT_DATASET: scores})
     else:
-        tables = _from_frame(_as_polars(scores))
+        with using_polars():
+            tables = _from_frame(_as_polars(scores))
     if not tables or any(not table.query_ids for table in tables):
         raise EvalError("a sweep requires at least one query score")
     return tables
