@@ -2,13 +2,13 @@
 
 import os
 import stat
-from pathlib import Path
 
 from pydantic import ValidationError
 
 from groundkit.errors import EvalError
+from groundkit.evals.quoting import quote_path
 
-__all__ = ["describe_first_fault", "read_regular_file"]
+__all__ = ["describe_first_fault", "describe_reason", "read_regular_file"]
 
 
 def read_regular_file(path: str | os.PathLike[str], what: str) -> bytes:
@@ -25,18 +25,20 @@ def read_regular_file(path: str | os.PathLike[str], what: str) -> bytes:
         EvalError: It is absent, unreadable or no regular file.
     """
     try:
-        # Without O_NONBLOCK, opening a FIFO would wait for a writer.
+        # Without O_NONBLOCK, opening a named pipe waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        try:
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise EvalError(f"cannot read {what} {str(Path(path))!r}: not a regular file")
-            with os.fdopen(descriptor, "rb", closefd=False) as handle:
-                return handle.read()
-        finally:
-            os.close(descriptor)
+                raise EvalError(f"cannot read {what} {quote_path(path)}: not a regular file")
+            return file.read()
+    # A ValueError is a path with a NUL in it, or one that the file system's encoding cannot express.
     except (OSError, ValueError) as error:
-        # A ValueError is a path with a NUL in it or one that the file system's encoding cannot express.
-        raise EvalError(f"cannot read {what} {str(Path(path))!r}: {error}") from error
+        raise EvalError(f"cannot read {what} {quote_path(path)}: {describe_reason(error)}") from error
+
+
+def describe_reason(error: Exception) -> str:
+    """Say why the system refuses a path, without the number of the error and without the path."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def describe_first_fault(error: ValidationError) -> str:

@@ -12,8 +12,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from groundkit._native import __version__, hash_file, read_corpus
 from groundkit.errors import EvalError
+from groundkit.evals.arguments import require_threads
+from groundkit.evals.files import describe_first_fault, read_regular_file
 from groundkit.evals.model import FrozenModel
 from groundkit.evals.progress import ProgressOption, Watch, open_progress
+from groundkit.evals.quoting import quote_path
 
 HashName: TypeAlias = Literal["blake3", "sha256"]
 
@@ -154,7 +157,7 @@ def verify_adaptation(
 
     Args:
         output: Directory that `adapt_beir_dataset` wrote.
-        threads: Threads that read; by default all that this process may use.
+        threads: Maximum number of threads, -1 for all cores; by default all that this process may use.
         progress: As for `groundkit.evals.beir.inspect_beir_dataset`.
 
     Returns:
@@ -179,6 +182,7 @@ def verify_adaptation(
         (1, 'corpus.jsonl')
     """
     directory = Path(output)
+    threads = require_threads(threads)
     record = read_adaptation(directory)
     with open_progress(progress) as report:
         watch = report("verification", record.corpus.documents)
@@ -196,7 +200,7 @@ def verify_adaptation(
         differences += _compare_quotes(directory)
     if differences:
         listed = "\n".join(f"  {difference}" for difference in differences)
-        raise EvalError(f"adapted dataset {str(directory)!r} is not what was written:\n{listed}")
+        raise EvalError(f"adapted dataset {quote_path(directory)} is not what was written:\n{listed}")
     return record
 
 
@@ -207,15 +211,11 @@ def read_adaptation(output: str | os.PathLike[str]) -> AdaptationRecord:
         EvalError: It is absent, cannot be read, or is no such record.
     """
     path = Path(output) / ADAPTATION_FILE
+    content = read_regular_file(path, "adaptation record")
     try:
-        return AdaptationRecord.model_validate_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        if isinstance(error, ValidationError):
-            first = error.errors(include_url=False)[0]
-            reason = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
-        else:
-            reason = getattr(error, "strerror", None) or str(error)
-        raise EvalError(f"cannot read adaptation record {str(path)!r}: {reason}") from error
+        return AdaptationRecord.model_validate_json(content)
+    except ValidationError as error:
+        raise EvalError(f"cannot read adaptation record {quote_path(path)}: {describe_first_fault(error)}") from error
 
 
 def _watch_part(watch: Watch | None, bytes_before: int, bytes_total: int, documents_before: int = 0) -> Watch | None:
@@ -259,14 +259,13 @@ def _compare_quotes(directory: Path) -> list[str]:
     differences: dict[str, None] = {}
     for judgment in load_judgments(directory / JUDGMENTS_FILE):
         for gold in judgment.gold:
-            path = directory / "corpus" / gold.doc
             try:
-                is_same = path.read_bytes() == gold.quote.encode()
-                what = "differs"
-            except OSError:
-                is_same, what = False, "is missing"
-            if not is_same:
-                differences[f"corpus/{gold.doc} {what}"] = None
+                text = read_regular_file(directory / "corpus" / gold.doc, "document")
+            except EvalError:
+                differences[f"corpus/{gold.doc} is missing or cannot be read"] = None
+            else:
+                if text != gold.quote.encode():
+                    differences[f"corpus/{gold.doc} differs"] = None
     shown = list(differences)[:_SHOWN_QUOTES]
     if len(differences) > len(shown):
         shown.append(f"... and {len(differences) - len(shown):,} more documents that judgments quote")

@@ -1,8 +1,9 @@
 """Names in messages: quoted, shortened, and without characters that a terminal would obey."""
 
+import os
 from collections.abc import Sequence
 
-__all__ = ["QUOTED_NAMES", "quote", "quote_first", "show_integer"]
+__all__ = ["QUOTED_NAMES", "quote", "quote_first", "quote_path", "show_integer"]
 
 QUOTED_NAMES = 10
 """Number of names that a list in a message shows before it says how many more there are."""
@@ -60,6 +61,11 @@ def quote_first(names: Sequence[object], limit: int = QUOTED_NAMES) -> str:
     first = ", ".join(quote(name) for name in names[:limit])
     rest = len(names) - limit
     return f"{first} and {rest:,} more, {len(names):,} in all" if rest > 0 else first
+
+
+def quote_path(path: str | os.PathLike[str]) -> str:
+    """Quote a path for a message: whole, since it says where to look, with control characters escaped."""
+    return repr(str(os.fspath(path)))
 
 
 def show_integer(value: int) -> str:

@@ -8,12 +8,15 @@ from typing import get_args
 
 from groundkit._native import find_obstacles, publish
 from groundkit.errors import EvalError
+from groundkit.evals.arguments import require_choice
 from groundkit.evals.beir.inspect import QRELS_DIR, CheckedDataset, check_dataset
 from groundkit.evals.beir.models import STRICT, BeirAdaptationReport, BeirPolicy, Layout
-from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, add_obstacles, make_refusal, quote
+from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, add_obstacles, make_refusal
+from groundkit.evals.files import describe_reason
 from groundkit.evals.id_map import ID_MAP_FILE, write_id_map
 from groundkit.evals.progress import ProgressOption, open_progress
 from groundkit.evals.provenance import AdaptationRecord, HashName, OutputCorpus, OutputFile, SourceFile
+from groundkit.evals.quoting import quote_path
 
 
 def adapt_beir_dataset(
@@ -71,10 +74,8 @@ def adapt_beir_dataset(
         >>> report.document_count, report.query_count, report.relevance_pair_count, report.total_characters
         (1, 1, 1, 4)
     """
-    if layout not in get_args(Layout):
-        raise EvalError(f"unknown layout {layout!r}; expected one of {', '.join(get_args(Layout))}")
-    if hash not in get_args(HashName):
-        raise EvalError(f"unknown hash {hash!r}; expected one of {', '.join(get_args(HashName))}")
+    require_choice("layout", layout, get_args(Layout))
+    require_choice("hash", hash, get_args(HashName))
     destination = _resolve_output(output)
     with open_progress(progress) as report:
         dataset = check_dataset(source, split=split, policy=policy, hash=hash, report=report)
@@ -155,6 +156,6 @@ def _resolve_output(output: str | os.PathLike[str]) -> Path:
             os.lstat(resolved / "judgments.jsonl")
     # A loop of links is a RuntimeError before Python 3.13; a NUL is a ValueError.
     except (OSError, RuntimeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise EvalError(f"cannot resolve output directory {quote(str(path))}: {reason}") from error
+        reason = describe_reason(error)
+        raise EvalError(f"cannot resolve output directory {quote_path(path)}: {reason}") from error
     return resolved

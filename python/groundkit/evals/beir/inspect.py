@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, read_qrels
 from groundkit.errors import EvalError
 from groundkit.evals.beir.models import STRICT, BeirInspection, BeirPolicy, PolicyCounts
-from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, Problems, quote
+from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, Problems
+from groundkit.evals.files import describe_reason
 from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
 from groundkit.evals.provenance import HashName
+from groundkit.evals.quoting import quote, quote_first, quote_path
 
 if TYPE_CHECKING:
     import polars as pl
@@ -282,8 +284,8 @@ def _resolve_source(source: str | os.PathLike[str]) -> Path:
         reason = "neither a directory nor a zip archive"
     # A loop of links is a RuntimeError before Python 3.13; a NUL is a ValueError.
     except (OSError, RuntimeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    raise EvalError(f"cannot read BEIR source directory {quote(str(path))}: {reason}")
+        reason = describe_reason(error)
+    raise EvalError(f"cannot read BEIR source directory {quote_path(path)}: {reason}")
 
 
 def _describe_splits(dataset: Dataset) -> str:
@@ -293,5 +295,4 @@ def _describe_splits(dataset: Dataset) -> str:
         splits = []
     if not splits:
         return f"there is no split in {QRELS_DIR}/"
-    more = f" and {len(splits) - _SHOWN_SPLITS} more" if len(splits) > _SHOWN_SPLITS else ""
-    return f"splits present: {', '.join(map(quote, splits[:_SHOWN_SPLITS]))}{more}"
+    return f"splits present: {quote_first(splits, _SHOWN_SPLITS)}"

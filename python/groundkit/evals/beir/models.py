@@ -2,16 +2,17 @@
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from groundkit.evals.beir.problem import BeirProblem
+from groundkit.evals.model import FrozenModel
 
 __all__ = ["STRICT", "BeirAdaptationReport", "BeirInspection", "BeirPolicy", "Layout", "PolicyCounts"]
 
 Layout = Literal["flat", "sharded"]
 
 
-class BeirPolicy(BaseModel):
+class BeirPolicy(FrozenModel):
     """What to do, on request, about rows that the strict rules refuse; the default refuses them all.
 
     Attributes:
@@ -25,8 +26,6 @@ class BeirPolicy(BaseModel):
         unknown_documents: `"drop"` leaves out relevant rows that name a document which the corpus lacks.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     document_ids: Literal["strict", "map"] = "strict"
     query_ids: Literal["strict", "map"] = "strict"
     min_relevance: int | None = Field(default=None, ge=1)
@@ -39,7 +38,7 @@ class BeirPolicy(BaseModel):
         return "map" in {self.document_ids, self.query_ids}
 
 
-class PolicyCounts(BaseModel):
+class PolicyCounts(FrozenModel):
     """What a `BeirPolicy` did.
 
     Attributes:
@@ -51,8 +50,6 @@ class PolicyCounts(BaseModel):
         lost_query_count: Queries that have a row of a positive grade but no relevant one that is left.
         repeated_row_count: Rows that repeat a pair with the same grade, each counted once only.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mapped_document_count: int = 0
     mapped_query_count: int = 0
@@ -66,7 +63,7 @@ class PolicyCounts(BaseModel):
 STRICT: Final = BeirPolicy()
 
 
-class BeirInspection(BaseModel):
+class BeirInspection(FrozenModel):
     """What a dataset holds and what is wrong with it.
 
     Counts cover the rows that could be read; where there are problems, they tell about the dataset as it is.
@@ -90,8 +87,6 @@ class BeirInspection(BaseModel):
         problem_count: How many problems there are; may be more than are kept.
         problem_counts: How many problems there are of each kind.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     source_dir: str
     split: str
@@ -117,7 +112,7 @@ class BeirInspection(BaseModel):
         return self.problem_count == 0
 
 
-class BeirAdaptationReport(BaseModel):
+class BeirAdaptationReport(FrozenModel):
     """Counts and paths of an adapted dataset.
 
     Attributes:
@@ -135,8 +130,6 @@ class BeirAdaptationReport(BaseModel):
         layout: Where documents stand below `corpus_dir`.
         id_map_path: File of the mapped ids; `None` where the policy maps none.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     source_dir: str
     output_dir: str

@@ -1,11 +1,11 @@
 """One thing that is wrong with a BEIR dataset."""
 
-from pydantic import BaseModel, ConfigDict
+from groundkit.evals.model import FrozenModel
 
 __all__ = ["BeirProblem"]
 
 
-class BeirProblem(BaseModel):
+class BeirProblem(FrozenModel):
     """One thing that is wrong with a dataset.
 
     Attributes:
@@ -14,8 +14,6 @@ class BeirProblem(BaseModel):
         line: The line of the file, from 1, blank lines counted; `None` where it is about the file as a whole.
         message: What is wrong, for people; names file and line.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     file: str

@@ -8,6 +8,7 @@ from groundkit._native import CheckedFile, QrelsFile
 from groundkit.errors import EvalError
 from groundkit.evals.beir.models import BeirInspection
 from groundkit.evals.beir.problem import BeirProblem
+from groundkit.evals.quoting import quote_path
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +20,6 @@ QUERIES_FILE: Final = "queries.jsonl"
 _KEPT_PROBLEMS: Final = 100
 # A screenful, with the lines around them.
 _SHOWN_PROBLEMS: Final = 10
-_QUOTED_CHARACTERS: Final = 80
 
 # What a `BeirPolicy` can do about a kind of problem.
 _REMEDIES: Final = {
@@ -95,7 +95,7 @@ def make_refusal(inspection: BeirInspection) -> EvalError:
     count = inspection.problem_count
     shown = _pick(inspection.problems, _SHOWN_PROBLEMS)
     what = "1 problem" if count == 1 else f"{count:,} problems"
-    dataset = f"{quote(inspection.source_dir)}, split {inspection.split!r},"
+    dataset = f"{quote_path(inspection.source_dir)}, split {inspection.split!r},"
     lines = [f"BEIR dataset {dataset} is refused for {what}; nothing was written"]
     lines += [f"  {problem.message}" for problem in shown]
     if count > len(shown):
@@ -118,10 +118,3 @@ def add_obstacles(inspection: BeirInspection, obstacles: list[str]) -> BeirInspe
             "problem_counts": inspection.problem_counts | {"output": len(obstacles)},
         }
     )
-
-
-def quote(text: str) -> str:
-    """Quote foreign text for a message: shortened, and no control or format character reaches a terminal."""
-    if len(text) > _QUOTED_CHARACTERS:
-        return f"{text[:_QUOTED_CHARACTERS]!r}... ({len(text)} characters)"
-    return repr(text)
