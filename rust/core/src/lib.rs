@@ -5,7 +5,7 @@
 pub mod beir;
 pub mod bootstrap;
 pub mod error;
+pub mod parallel;
 pub mod stop;
 pub mod sweep;
 pub mod text;
-pub mod threads;

@@ -1,9 +1,9 @@
 //! The paired bootstrap over two arrays of scores.
 
+use groundkit_core::bootstrap::exact_sum::exact_sum;
 use groundkit_core::bootstrap::level::Level;
-use groundkit_core::bootstrap::sum::exact_sum;
 use groundkit_core::bootstrap::{self, Error, Settings};
-use groundkit_core::threads;
+use groundkit_core::parallel;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ pub fn paired_bootstrap(
     let settings = Settings {
         resamples,
         seed: &seed,
-        threads: threads::count(threads),
+        threads: parallel::count_threads(threads),
         level,
     };
     let summary = detached(py, |interrupted| {

@@ -17,8 +17,8 @@ use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::source::dataset;
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::beir::source::lines::Content;
+use groundkit_core::parallel;
 use groundkit_core::stop::Stop;
-use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -269,7 +269,7 @@ pub fn check_records(
         counted.as_ref().map_or(0, |records| records.load(Ordering::Relaxed))
     });
     let checked = run_watched(py, dataset.0.stop(), watcher, || {
-        check(source, role, &judged, policy, hash, threads::count(threads))
+        check(source, role, &judged, policy, hash, parallel::count_threads(threads))
     })?;
     Ok(CheckedFile(Arc::new(checked)))
 }

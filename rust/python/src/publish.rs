@@ -10,8 +10,8 @@ use groundkit_core::beir::output::fingerprint::{self, CorpusPrint, OutputPrint, 
 use groundkit_core::beir::output::staging::Output;
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::beir::source::lines;
+use groundkit_core::parallel;
 use groundkit_core::stop::Stop;
-use groundkit_core::threads;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -81,7 +81,7 @@ pub fn publish(
         .map(|(name, content)| (name.as_str(), content.as_ref()))
         .collect();
     let layout = layout(sharded);
-    let threads = threads::count(threads);
+    let threads = parallel::count_threads(threads);
     let (counted, before) = (Arc::clone(corpus), corpus.visited());
     let watcher = Watcher::new(progress, [&corpus.source, &queries.source], move || {
         counted.visited() - before
@@ -154,7 +154,7 @@ pub fn read_corpus(
     });
     let stop = Stop::default();
     let found = run_watched(py, &stop, watcher, || {
-        fingerprint::read_corpus(&output, hash, threads::count(threads), &counts, &stop)
+        fingerprint::read_corpus(&output, hash, parallel::count_threads(threads), &counts, &stop)
     })?;
     let CorpusPrint { documents, bytes, hash } = found.print;
     Ok((documents, bytes, hash.to_string(), found.strangers))
@@ -179,7 +179,13 @@ pub fn hash_file(
         .stopped_by(&stop);
     let watcher = Watcher::new(progress, [&source], || 0);
     let content = run_watched(py, &stop, watcher, || {
-        lines::read(&source, threads::count(threads), Some(hash), &|_| (), &mut |()| Ok(()))
+        lines::read(
+            &source,
+            parallel::count_threads(threads),
+            Some(hash),
+            &|_| (),
+            &mut |()| Ok(()),
+        )
     })?;
     Ok((content.size, content.hash.map(|digest| digest.to_string())))
 }

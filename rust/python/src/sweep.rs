@@ -1,12 +1,12 @@
 //! Many comparisons over one set of queries.
 
 use groundkit_core::bootstrap::Error as Stop;
+use groundkit_core::bootstrap::exact_sum::exact_sum;
 use groundkit_core::bootstrap::level::Level;
-use groundkit_core::bootstrap::sum::exact_sum;
 use groundkit_core::bootstrap::summary::Summary;
+use groundkit_core::parallel;
 use groundkit_core::sweep::stratified::{self, Stratum};
-use groundkit_core::sweep::{self, Comparison, Error, Settings, student};
-use groundkit_core::threads;
+use groundkit_core::sweep::{self, Comparison, Error, Settings, student_t};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
@@ -69,7 +69,7 @@ pub fn compare_rows(
         confidence_level,
         sign_flip,
         family_levels: &family_levels,
-        threads: threads::count(threads),
+        threads: parallel::count_threads(threads),
         level: level.map_or_else(|| Ok(Level::best()), level_named)?,
     };
     match detached(py, |interrupted| sweep::sweep(&comparisons, settings, interrupted))? {
@@ -123,7 +123,7 @@ pub fn compare_averages(
         confidence_level,
         sign_flip: false,
         family_levels: &[],
-        threads: threads::count(threads),
+        threads: parallel::count_threads(threads),
         level: Level::best(),
     };
     match detached(py, |interrupted| stratified::stratified(&strata, settings, interrupted))? {
@@ -185,11 +185,11 @@ fn as_tuple(row: &sweep::Row) -> Row {
 /// Two-sided probability of a Student's t of at least this magnitude.
 #[pyfunction]
 pub fn student_two_sided(statistic: f64, freedom: f64) -> f64 {
-    student::two_sided(statistic, freedom)
+    student_t::two_sided(statistic, freedom)
 }
 
 /// The value of Student's t below which lies `probability`.
 #[pyfunction]
 pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
-    student::quantile(probability, freedom)
+    student_t::quantile(probability, freedom)
 }

@@ -1,19 +1,19 @@
 //! The paired bootstrap: `CPython`'s index stream, exact sums and the summary of the bootstrap means.
 
-mod ahead;
+pub mod exact_sum;
 pub mod level;
 pub mod mersenne;
-pub mod sum;
+mod prefetch;
 pub mod summary;
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use ahead::Batches;
+use exact_sum::{Planes, Superaccumulator, round_one, round_two};
 use level::Level;
 use mersenne::Draws;
-use sum::{Planes, Superaccumulator, round_one, round_two};
+use prefetch::Batches;
 use summary::Summary;
 
 /// Draws below which a second thread costs more than it saves: starting it takes as long as some 100,000 draws.
@@ -271,9 +271,9 @@ fn draw(
 #[expect(clippy::cast_precision_loss, reason = "test values are small enough")]
 mod tests {
     use super::*;
+    use exact_sum::exact_sum;
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use sum::exact_sum;
 
     /// The algorithm as it is written down: draw, add up exactly, divide.
     fn plain_means(deltas: &[f64], resamples: usize, seed: &[u32]) -> Vec<f64> {

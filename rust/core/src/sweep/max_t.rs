@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::column::{Column, count};
+use super::deltas::{Column, count};
 use super::weights::CHUNK;
 use super::{Comparison, MaxT, Settings};
 use crate::bootstrap::level::Level;

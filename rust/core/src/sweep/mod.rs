@@ -6,13 +6,13 @@
 //! interval end, near zero, near the observed sum) the exact sum of that resample is computed and decides. Every result
 //! is therefore that of exact sums, on every machine and with any number of threads.
 
-pub mod column;
+pub mod deltas;
+pub mod matmul;
 mod max_t;
-pub mod order;
+pub mod order_statistics;
 mod parallel;
-pub mod product;
 pub mod stratified;
-pub mod student;
+pub mod student_t;
 pub mod weights;
 
 use std::sync::Mutex;
@@ -21,10 +21,10 @@ use crate::bootstrap::level::Level;
 use crate::bootstrap::mersenne::{Draws, Mark};
 use crate::bootstrap::summary::{Position, Summary};
 use crate::bootstrap::{self, Error as Stop, reserve};
-use column::{Column, Description, count};
+use deltas::{Column, Description, count};
+use matmul::{TILE, multiply};
 use max_t::MaxTMethod;
-use order::{Tails, Window};
-use product::{TILE, multiply};
+use order_statistics::{Tails, Window};
 use weights::{CHUNK, Chunk, Scheme, Source, Weights};
 
 /// Most queries for which every assignment of signs is tried: 2^15 of them.

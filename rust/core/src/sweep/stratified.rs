@@ -1,9 +1,9 @@
 //! Averages over datasets, each of which is resampled on its own.
 
-use super::column::{Column, count};
+use super::deltas::{Column, count};
 use super::weights::{CHUNK, Scheme};
 use super::{Comparison, Error, GROUP_BYTES, Settings, for_each_chunk, parallel};
-use crate::bootstrap::sum::{Planes, round_one, round_two};
+use crate::bootstrap::exact_sum::{Planes, round_one, round_two};
 use crate::bootstrap::summary::Summary;
 use crate::bootstrap::{Error as Stop, reserve};
 

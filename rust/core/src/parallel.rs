@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 ///
 /// A request of zero, and a variable that is no positive number, count as absent.
 #[must_use]
-pub fn count(requested: Option<usize>) -> usize {
+pub fn count_threads(requested: Option<usize>) -> usize {
     let variable = || std::env::var("RAYON_NUM_THREADS").ok()?.trim().parse().ok();
     requested
         .filter(|&threads| threads > 0)

@@ -253,7 +253,7 @@ impl Superaccumulator {
 /// The correctly rounded sum of finite values, in any order and of any magnitudes.
 ///
 /// ```
-/// use groundkit_core::bootstrap::sum::exact_sum;
+/// use groundkit_core::bootstrap::exact_sum::exact_sum;
 /// assert_eq!(exact_sum([1e308, 1.0, -1e308]), 1.0);
 /// ```
 pub fn exact_sum(values: impl IntoIterator<Item = f64>) -> f64 {

@@ -4,7 +4,7 @@
 //! near an interval end or near zero need an exact sum; the rounding never shows in a result.
 
 use super::weights::{pack, unpack};
-use crate::bootstrap::sum::{Planes, bit_range, exact_sum, power_of_two};
+use crate::bootstrap::exact_sum::{Planes, bit_range, exact_sum, power_of_two};
 
 /// The deltas of one comparison.
 pub struct Column {
