@@ -15,8 +15,8 @@ use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
 use groundkit_core::beir::check::naming::Policy;
 use groundkit_core::beir::check::records::{Judged, Role, check};
 use groundkit_core::beir::record;
-use groundkit_core::beir::record::classify::{Job, Lanes, Level};
 use groundkit_core::beir::source::file::Source;
+use groundkit_core::simd::{Kernel, Level, Simd};
 
 /// As large as the blocks that the reader takes.
 const BLOCK: usize = 1 << 18;
@@ -136,15 +136,11 @@ fn profiles_and_levels() -> impl Iterator<Item = (Profile, Level)> {
 #[divan::bench(args = profiles_and_levels())]
 fn parse_in_cache(bencher: Bencher<'_, '_>, (profile, level): (Profile, Level)) {
     struct Parse<'a>(&'a [u8]);
-    impl Job for Parse<'_> {
+    impl Kernel for Parse<'_> {
         type Output = u64;
         #[inline(always)]
-        #[allow(
-            clippy::inline_always,
-            reason = "a level's features reach only what is inlined into its dispatch"
-        )]
-        fn run<L: Lanes>(self, lanes: L) -> u64 {
-            record::each(lanes, self.0, |_, _, record| {
+        fn run<S: Simd>(self, simd: S) -> u64 {
+            record::each(simd, self.0, |_, _, record| {
                 black_box(record.expect("a sound record").document_length());
             })
         }
@@ -153,7 +149,7 @@ fn parse_in_cache(bencher: Bencher<'_, '_>, (profile, level): (Profile, Level)) 
     let lines = lines.concat().into_bytes();
     bencher
         .counter(BytesCount::of_slice(&lines))
-        .bench_local(|| level.dispatch(Parse(&lines)));
+        .bench_local(|| level.run(Parse(&lines)));
 }
 
 #[divan::bench]

@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
 use groundkit_core::beir::record::parse_line;
-use groundkit_core::bootstrap::level::Level;
 use groundkit_core::bootstrap::{Settings, bootstrap_means};
+use groundkit_core::simd::Level;
 
 const QUERIES: u32 = 300;
 const RESAMPLES: usize = 3_000;

@@ -6,6 +6,7 @@ pub mod beir;
 pub mod bootstrap;
 pub mod error;
 pub mod parallel;
+pub mod simd;
 pub mod stop;
 pub mod sweep;
 pub mod text;

@@ -5,11 +5,7 @@
 use std::path::Path;
 
 #[path = "../../fuzz/src/lib.rs"]
-#[allow(
-    clippy::missing_panics_doc,
-    clippy::inline_always,
-    reason = "these are checks, and panic when they fail"
-)]
+#[allow(clippy::missing_panics_doc, reason = "these are checks, and panic when they fail")]
 mod targets;
 
 fn replay(target: &str, check: fn(&[u8])) {

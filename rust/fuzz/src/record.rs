@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use groundkit_core::beir::record::classify::{Job, Lanes, Level};
 use groundkit_core::beir::record::{self, Field, NESTING_LIMIT, Record};
+use groundkit_core::simd::{Kernel, Level, Simd};
 use groundkit_core::text::is_space;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ pub fn check(data: &[u8]) {
         }
     }
     for level in Level::available() {
-        assert_eq!(level.dispatch(Each(data)), expected, "{level:?}");
+        assert_eq!(level.run(Each(data)), expected, "{level:?}");
     }
 }
 
@@ -57,13 +57,13 @@ fn values(record: &Record<'_>) -> [Value; 3] {
 
 struct Each<'a>(&'a [u8]);
 
-impl Job for Each<'_> {
+impl Kernel for Each<'_> {
     type Output = Vec<(u64, Vec<u8>, Option<[Value; 3]>)>;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) -> Self::Output {
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
         let mut found = Vec::new();
-        record::each(lanes, self.0, |number, line, outcome| {
+        record::each(simd, self.0, |number, line, outcome| {
             found.push((number, line.to_vec(), outcome.ok().map(|record| values(&record))));
         });
         found

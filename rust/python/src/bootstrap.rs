@@ -1,9 +1,9 @@
 //! The paired bootstrap over two arrays of scores.
 
 use groundkit_core::bootstrap::exact_sum::exact_sum;
-use groundkit_core::bootstrap::level::Level;
 use groundkit_core::bootstrap::{self, Error, Settings};
 use groundkit_core::parallel;
+use groundkit_core::simd::Level;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
@@ -68,8 +68,7 @@ pub fn paired_bootstrap(
 
 /// The vector instruction level of this name.
 pub fn level_named(name: &str) -> PyResult<Level> {
-    let level = Level::available().into_iter().find(|level| level.name() == name);
-    level.ok_or_else(|| PyValueError::new_err(format!("this machine has no level {name:?}")))
+    Level::named(name).ok_or_else(|| PyValueError::new_err(format!("this machine has no level {name:?}")))
 }
 
 /// The 32-bit words of a seed's little-endian bytes.

@@ -2,9 +2,9 @@
 
 use groundkit_core::bootstrap::Error as Stop;
 use groundkit_core::bootstrap::exact_sum::exact_sum;
-use groundkit_core::bootstrap::level::Level;
 use groundkit_core::bootstrap::summary::Summary;
 use groundkit_core::parallel;
+use groundkit_core::simd::Level;
 use groundkit_core::sweep::stratified::{self, Stratum};
 use groundkit_core::sweep::{self, Comparison, Error, Settings, student_t};
 use pyo3::buffer::PyBuffer;

@@ -5,7 +5,7 @@
 //! seeding (`init_by_array` over the 32-bit words of the absolute value) and the rejection (`getrandbits` of
 //! `n.bit_length()` bits, redrawn while it is not below `n`) follow `CPython`, not a distribution of our own.
 
-use super::level::Level;
+use crate::simd::{Kernel, Level, Simd};
 
 /// Words in the state; one refill of the generator makes as many.
 pub const STATE_WORDS: usize = 624;
@@ -69,12 +69,8 @@ impl Mersenne {
 
     /// Move the state on by one block of 624 words without reading them.
     pub fn advance(&mut self, level: Level) {
-        match level {
-            Level::Portable => regenerate(&mut self.state),
-            // SAFETY: a `Level` is only made for features that this machine has.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 => unsafe { regenerate_avx2(&mut self.state) },
-        }
+        // Wider vectors are slower here: the words mixed in lie at no multiple of their size.
+        level.at_most_256_bits().run(Regenerate(&mut self.state));
     }
 
     /// Write to `indices` every accepted draw of `below` from the current block, in stream order.
@@ -84,15 +80,12 @@ impl Mersenne {
         let room = &mut indices[start..start + STATE_WORDS + SLACK];
         let shift = below.leading_zeros();
         start
-            + match level {
-                Level::Portable => accept_portable(&self.state, shift, below, room),
-                // SAFETY: a `Level` is only made for features that this machine has.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { avx2::accept(&self.state, shift, below, room) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { avx512::accept(&self.state, shift, below, room) },
-            }
+            + level.run(Accept {
+                state: &self.state,
+                shift,
+                below,
+                room,
+            })
     }
 }
 
@@ -282,7 +275,7 @@ fn word(index: usize) -> u32 {
 }
 
 /// One step of the recurrence for three loops, none of which reads what it writes.
-#[inline]
+#[inline(always)]
 fn regenerate(state: &mut [u32; STATE_WORDS]) {
     let last = state[STATE_WORDS - 1];
     let mix = |high: u32, low: u32, middle: u32| {
@@ -303,14 +296,47 @@ fn regenerate(state: &mut [u32; STATE_WORDS]) {
     state[STATE_WORDS - 1] = mix(last, state[0], state[MIDDLE - 1]);
 }
 
-/// Wider vectors are slower here: the words mixed in lie at no multiple of their size.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn regenerate_avx2(state: &mut [u32; STATE_WORDS]) {
-    regenerate(state);
+struct Regenerate<'a>(&'a mut [u32; STATE_WORDS]);
+
+impl Kernel for Regenerate<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        regenerate(self.0);
+    }
 }
 
-#[inline]
+/// Writes the accepted draws of a block to the front of `room` and counts them.
+struct Accept<'a> {
+    state: &'a [u32; STATE_WORDS],
+    shift: u32,
+    below: u32,
+    room: &'a mut [u32],
+}
+
+impl Kernel for Accept<'_> {
+    type Output = usize;
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        let Self {
+            state,
+            shift,
+            below,
+            room,
+        } = self;
+        match simd.level() {
+            Level::Portable => accept_portable(state, shift, below, room),
+            // SAFETY: the token shows that this machine has the features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2(_) => unsafe { avx2::accept(state, shift, below, room) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512(_) => unsafe { avx512::accept(state, shift, below, room) },
+        }
+    }
+}
+
+#[inline(always)]
 fn temper(mut y: u32) -> u32 {
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c_5680;

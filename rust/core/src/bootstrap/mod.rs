@@ -1,7 +1,6 @@
 //! The paired bootstrap: `CPython`'s index stream, exact sums and the summary of the bootstrap means.
 
 pub mod exact_sum;
-pub mod level;
 pub mod mersenne;
 mod prefetch;
 pub mod summary;
@@ -11,10 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use exact_sum::{Planes, Superaccumulator, round_one, round_two};
-use level::Level;
 use mersenne::Draws;
 use prefetch::Batches;
 use summary::Summary;
+
+use crate::simd::{Kernel, Level, Simd};
 
 /// Draws below which a second thread costs more than it saves: starting it takes as long as some 100,000 draws.
 const SHARED_FROM: u64 = 2_000_000;
@@ -129,7 +129,10 @@ fn plane_means<const PLANES: usize>(
     let mut means = reserve(settings.resamples)?;
     let (mut sum, mut added) = ([0; PLANES], 0);
     draw(table.len(), settings, interrupted, |indices| {
-        for (sum, part) in sum.iter_mut().zip(add_up(table, indices, settings.level)) {
+        for (sum, part) in sum
+            .iter_mut()
+            .zip(settings.level.at_most_256_bits().run(AddUp { table, indices }))
+        {
             *sum += part;
         }
         added += indices.len();
@@ -141,49 +144,38 @@ fn plane_means<const PLANES: usize>(
     Ok(means)
 }
 
-/// Add up the table entries at the indices, all of which lie below the table's length.
-fn add_up<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32], level: Level) -> [i64; PLANES] {
-    match level {
-        Level::Portable => add_up_portable(table, indices),
-        // SAFETY: a `Level` is only made for features that this machine has.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 => unsafe { add_up_avx2(table, indices) },
-    }
+/// Adds up the table entries at the indices: four independent sums, so that no addition waits for the one before.
+struct AddUp<'a, const PLANES: usize> {
+    table: &'a [[i64; PLANES]],
+    indices: &'a [u32],
 }
 
-/// Four independent sums, so that no addition waits for the one before.
-#[expect(
-    clippy::inline_always,
-    reason = "a copy of its own would not be compiled for the level of its caller"
-)]
-#[inline(always)]
-fn add_up_portable<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32]) -> [i64; PLANES] {
-    // One look at the largest index, many at a time, is a third of the cost of one look at each.
-    let largest = indices.iter().fold(0, |largest, &index| index.max(largest));
-    assert!((largest as usize) < table.len(), "an index lies outside the table");
-    let mut sums = [[0_i64; PLANES]; 4];
-    let (fours, rest) = indices.as_chunks::<4>();
-    for four in fours {
-        for (sum, &index) in sums.iter_mut().zip(four) {
-            // SAFETY: no index is larger than `largest`, which lies in the table.
-            let entry = unsafe { table.get_unchecked(index as usize) };
-            for (sum, &value) in sum.iter_mut().zip(entry) {
+impl<const PLANES: usize> Kernel for AddUp<'_, PLANES> {
+    type Output = [i64; PLANES];
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> [i64; PLANES] {
+        let Self { table, indices } = self;
+        // One look at the largest index, many at a time, is a third of the cost of one look at each.
+        let largest = indices.iter().fold(0, |largest, &index| index.max(largest));
+        assert!((largest as usize) < table.len(), "an index lies outside the table");
+        let mut sums = [[0_i64; PLANES]; 4];
+        let (fours, rest) = indices.as_chunks::<4>();
+        for four in fours {
+            for (sum, &index) in sums.iter_mut().zip(four) {
+                // SAFETY: no index is larger than `largest`, which lies in the table.
+                let entry = unsafe { table.get_unchecked(index as usize) };
+                for (sum, &value) in sum.iter_mut().zip(entry) {
+                    *sum += value;
+                }
+            }
+        }
+        for &index in rest {
+            for (sum, &value) in sums[0].iter_mut().zip(&table[index as usize]) {
                 *sum += value;
             }
         }
+        std::array::from_fn(|plane| sums.iter().map(|sum| sum[plane]).sum())
     }
-    for &index in rest {
-        for (sum, &value) in sums[0].iter_mut().zip(&table[index as usize]) {
-            *sum += value;
-        }
-    }
-    std::array::from_fn(|plane| sums.iter().map(|sum| sum[plane]).sum())
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_up_avx2<const PLANES: usize>(table: &[[i64; PLANES]], indices: &[u32]) -> [i64; PLANES] {
-    add_up_portable(table, indices)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 deltas")]

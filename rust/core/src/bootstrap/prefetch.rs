@@ -145,8 +145,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use super::super::level::Level;
     use super::*;
+    use crate::simd::Level;
 
     #[test]
     fn the_batches_are_those_of_one_thread() {

@@ -1,7 +1,7 @@
 //! Weights times rounded deltas, in exact 32-bit integers.
 
 use super::weights::{CHUNK, LANES, PANELS, Weights, unpack};
-use crate::bootstrap::level::Level;
+use crate::simd::{Kernel, Level, Simd};
 
 /// Columns that are multiplied together.
 pub const TILE: usize = 4;
@@ -20,15 +20,35 @@ pub fn multiply(weights: &Weights, columns: &[i32], sums: &mut [[i32; CHUNK]], l
         let block = panels.map(|panel| &panel[start..end]);
         for (columns, sums) in columns.chunks_exact(TILE * pairs).zip(sums.as_chunks_mut::<TILE>().0) {
             let columns: [_; TILE] = std::array::from_fn(|column| &columns[column * pairs..][start..end]);
-            match level {
-                Level::Portable => multiply_portable(block, columns, sums),
-                // SAFETY: a `Level` is only made for features that this machine has.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { avx2::multiply(block, columns, sums) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { avx512::multiply(block, columns, sums) },
-            }
+            level.run(MultiplyTile {
+                panels: block,
+                columns,
+                sums,
+            });
+        }
+    }
+}
+
+/// Adds the products of one block of weights with one tile of columns.
+struct MultiplyTile<'a> {
+    panels: [&'a [[i32; LANES]]; PANELS],
+    columns: [&'a [i32]; TILE],
+    sums: &'a mut [[i32; CHUNK]; TILE],
+}
+
+impl Kernel for MultiplyTile<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { panels, columns, sums } = self;
+        match simd.level() {
+            Level::Portable => multiply_portable(panels, columns, sums),
+            // SAFETY: the token shows that this machine has the features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2(_) => unsafe { avx2::multiply(panels, columns, sums) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512(_) => unsafe { avx512::multiply(panels, columns, sums) },
         }
     }
 }

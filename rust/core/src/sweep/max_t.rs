@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use super::deltas::{Column, count};
 use super::weights::CHUNK;
 use super::{Comparison, MaxT, Settings};
-use crate::bootstrap::level::Level;
 use crate::bootstrap::{Error, reserve};
+use crate::simd::{Kernel, Level, Simd};
 
 /// What turns the rounded sums of one comparison into statistics.
 #[derive(Clone, Copy, Debug)]
@@ -206,40 +206,35 @@ pub fn follow(
     level: Level,
 ) {
     counts.resize(statistics.len(), 0);
-    match level {
-        Level::Portable => follow_lanes(statistics, sums, maxima, counts),
-        // SAFETY: a `Level` is only made for features that this machine has.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { follow_avx2(statistics, sums, maxima, counts) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { follow_avx512(statistics, sums, maxima, counts) },
-    }
+    level.run(Follow {
+        statistics,
+        sums,
+        maxima,
+        counts,
+    });
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn follow_avx2(statistics: &[Statistic], sums: &[[i32; CHUNK]], maxima: &mut [[f64; CHUNK]], counts: &mut [usize]) {
-    follow_lanes(statistics, sums, maxima, counts);
+struct Follow<'a> {
+    statistics: &'a [Statistic],
+    sums: &'a [[i32; CHUNK]],
+    maxima: &'a mut [[f64; CHUNK]],
+    counts: &'a mut [usize],
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn follow_avx512(statistics: &[Statistic], sums: &[[i32; CHUNK]], maxima: &mut [[f64; CHUNK]], counts: &mut [usize]) {
-    follow_lanes(statistics, sums, maxima, counts);
-}
-
-#[inline]
-fn follow_lanes(statistics: &[Statistic], sums: &[[i32; CHUNK]], maxima: &mut [[f64; CHUNK]], counts: &mut [usize]) {
-    for ((statistic, sums), total) in statistics.iter().zip(sums).zip(counts) {
-        let maxima = &mut maxima[statistic.family];
-        let mut reached = 0_u64;
-        for (maximum, &sum) in maxima.iter_mut().zip(sums) {
-            let value = f64::from((sum - statistic.centre).abs()) * statistic.scale;
-            // A place without a resample holds no number and keeps it.
-            *maximum = if value > *maximum { value } else { *maximum };
-            reached += u64::from(*maximum >= statistic.observed);
+impl Kernel for Follow<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for ((statistic, sums), total) in self.statistics.iter().zip(self.sums).zip(self.counts) {
+            let maxima = &mut self.maxima[statistic.family];
+            let mut reached = 0_u64;
+            for (maximum, &sum) in maxima.iter_mut().zip(sums) {
+                let value = f64::from((sum - statistic.centre).abs()) * statistic.scale;
+                // A place without a resample holds no number and keeps it.
+                *maximum = if value > *maximum { value } else { *maximum };
+                reached += u64::from(*maximum >= statistic.observed);
+            }
+            *total += usize::try_from(reached).unwrap_or(0);
         }
-        *total += usize::try_from(reached).unwrap_or(0);
     }
 }

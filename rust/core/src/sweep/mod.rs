@@ -17,10 +17,10 @@ pub mod weights;
 
 use std::sync::Mutex;
 
-use crate::bootstrap::level::Level;
 use crate::bootstrap::mersenne::{Draws, Mark};
 use crate::bootstrap::summary::{Position, Summary};
 use crate::bootstrap::{self, Error as Stop, reserve};
+use crate::simd::{Kernel, Level, Simd};
 use deltas::{Column, Description, count};
 use matmul::{TILE, multiply};
 use max_t::MaxTMethod;
@@ -244,7 +244,13 @@ fn bootstrap_together(
         let mut tails = Tails::default();
         let found = members.zip(of_columns).map(|(column, sums)| {
             let sums = &sums[..settings.resamples];
-            survey(sums, column, columns[column].slack, ends, &mut tails, settings.level)
+            settings.level.run(TakeSurvey {
+                sums,
+                column,
+                slack: columns[column].slack,
+                ends,
+                tails: &mut tails,
+            })
         });
         found.collect::<Vec<_>>()
     })?;
@@ -283,32 +289,25 @@ fn bootstrap_alone(
     bootstrap::paired_bootstrap(&column.deltas, alone, settings.confidence_level, interrupted)
 }
 
-fn survey(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails, level: Level) -> Survey {
-    match level {
-        Level::Portable => survey_lanes(sums, column, slack, ends, tails),
-        // SAFETY: a `Level` is only made for features that this machine has.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { survey_avx2(sums, column, slack, ends, tails) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { survey_avx512(sums, column, slack, ends, tails) },
+/// Surveys the rounded sums of one comparison.
+struct TakeSurvey<'a> {
+    sums: &'a [i32],
+    column: usize,
+    slack: i32,
+    ends: [Position; 2],
+    tails: &'a mut Tails,
+}
+
+impl Kernel for TakeSurvey<'_> {
+    type Output = Survey;
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Survey {
+        survey(self.sums, self.column, self.slack, self.ends, self.tails)
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn survey_avx2(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
-    survey_lanes(sums, column, slack, ends, tails)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn survey_avx512(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
-    survey_lanes(sums, column, slack, ends, tails)
-}
-
-#[inline]
-fn survey_lanes(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
+#[inline(always)]
+fn survey(sums: &[i32], column: usize, slack: i32, ends: [Position; 2], tails: &mut Tails) -> Survey {
     let ends = Window::around(sums, ends, slack, tails);
     let negative = sums.iter().map(|&sum| u32::from(sum < -slack)).sum::<u32>() as usize;
     let positive = sums.iter().map(|&sum| u32::from(sum > slack)).sum::<u32>() as usize;

@@ -18,7 +18,7 @@ impl Window {
     ///
     /// With R the rounded and T the exact sums, |T - R| <= slack gives |T_(k) - R_(k)| <= slack for every rank k, so the
     /// resample that has T_(k) lies within 2 slack of R_(k), and a sum further away stays on its side.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn around(sums: &[i32], ends: [Position; 2], slack: i32, tails: &mut Tails) -> [Self; 2] {
         tails
@@ -58,7 +58,7 @@ impl Tails {
     /// The values of two ranks from zero, the lower one first, and each time the value after it (itself at the end).
     ///
     /// A sorted sample bounds the tails, so that only a few values are ordered; where it misleads, all are.
-    #[inline]
+    #[inline(always)]
     fn select(&mut self, values: &[i32], ranks: [usize; 2]) -> [(i32, i32); 2] {
         let length = values.len();
         let (mut low, mut high) = (0, 0);

@@ -120,8 +120,8 @@ fn add_means(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bootstrap::level::Level;
     use crate::bootstrap::{self, bootstrap_means};
+    use crate::simd::Level;
 
     #[test]
     fn a_stratified_mean_is_the_average_of_the_means_of_the_strata() {

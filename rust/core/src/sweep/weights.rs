@@ -3,8 +3,8 @@
 //! Weights of two neighbouring queries are packed in one `i32`, low half first, and those of sixteen resamples lie side
 //! by side, so that vector instructions multiply and add many of them.
 
-use crate::bootstrap::level::Level;
 use crate::bootstrap::mersenne::{Draws, Mark, Words};
+use crate::simd::{Kernel, Level, Simd};
 
 /// Resamples whose vectors lie side by side.
 pub const LANES: usize = 16;
@@ -140,12 +140,10 @@ impl Weights {
                 }
             }
             let panel = &mut self.values[panel * self.pairs..][..self.pairs];
-            match self.level {
-                Level::Portable => interleave(&self.rows, panel, 0),
-                // SAFETY: a `Level` is only made for features that this machine has.
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 | Level::Avx512 => unsafe { avx2::interleave(&self.rows, panel) },
-            }
+            self.level.at_most_256_bits().run(Interleave {
+                rows: &self.rows,
+                panel,
+            });
         }
     }
 
@@ -197,6 +195,25 @@ pub fn count(draws: &[u32], row: &mut [i16]) {
 fn sign(row: &mut [i16], flipped: impl Fn(usize) -> bool) {
     for (query, weight) in row.iter_mut().enumerate() {
         *weight = if flipped(query) { -1 } else { 1 };
+    }
+}
+
+/// Puts the rows of sixteen resamples side by side.
+struct Interleave<'a> {
+    rows: &'a [i16],
+    panel: &'a mut [[i32; LANES]],
+}
+
+impl Kernel for Interleave<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        match simd.level() {
+            Level::Portable => interleave(self.rows, self.panel, 0),
+            // SAFETY: the token of either level shows that this machine has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2(_) | Level::Avx512(_) => unsafe { avx2::interleave(self.rows, self.panel) },
+        }
     }
 }
 

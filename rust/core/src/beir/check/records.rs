@@ -13,11 +13,12 @@ use super::naming::{Naming, Policy};
 use super::problem::{Kind, Problems};
 use super::space::Space;
 use crate::beir::digest::HashName;
-use crate::beir::record::classify::{Job, Lanes, Level};
+use crate::beir::record::classify::best_level;
 use crate::beir::record::{self, Field, Record};
 use crate::beir::source::file::Source;
 use crate::beir::source::lines::{Content, Region, read};
 use crate::error::Error;
+use crate::simd::{Kernel, Simd};
 
 /// What the records of a file are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,18 +166,14 @@ struct Examine<'a> {
     region: Region<'a>,
 }
 
-impl Job for Examine<'_> {
+impl Kernel for Examine<'_> {
     type Output = Found;
 
     #[inline(always)]
-    #[allow(
-        clippy::inline_always,
-        reason = "a level's features reach only what is inlined into its dispatch"
-    )]
-    fn run<L: Lanes>(self, lanes: L) -> Found {
+    fn run<S: Simd>(self, simd: S) -> Found {
         let mut found = Found::default();
         let bytes = self.region.bytes;
-        found.lines = record::each(lanes, bytes, |number, line, outcome| match outcome {
+        found.lines = record::each(simd, bytes, |number, line, outcome| match outcome {
             Err(fault) => found.problems.add_fault(&fault, number + 1),
             Ok(record) => {
                 let offset = self.region.offset + (line.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
@@ -195,10 +192,6 @@ impl Job for Examine<'_> {
 
 impl Examine<'_> {
     #[inline(always)]
-    #[allow(
-        clippy::inline_always,
-        reason = "a level's features reach only what is inlined into its dispatch"
-    )]
     fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) {
         let line = place.line;
         let Some(id) = record.id.text().filter(|id| !id.is_empty()) else {
@@ -382,7 +375,7 @@ pub fn check(
     hash: Option<HashName>,
     threads: usize,
 ) -> Result<Checked, Error> {
-    let level = Level::best();
+    let level = best_level();
     let mut sum = Sum {
         role,
         found: Found::default(),
@@ -392,7 +385,7 @@ pub fn check(
         map_ids: policy.map_ids,
     };
     let parse = |region: Region<'_>| {
-        level.dispatch(Examine {
+        level.run(Examine {
             role,
             policy,
             judged,
@@ -472,22 +465,18 @@ fn find_lines(source: &Source, ids: &HashSet<String>, threads: usize) -> Result<
 /// Visit every record of `region`, passing over lines that are none. Returns the number of lines.
 fn each_record<'a>(region: Region<'a>, visit: impl FnMut(u64, &'a [u8], Record<'a>)) -> u64 {
     struct Visit<'a, V>(Region<'a>, V);
-    impl<'a, V: FnMut(u64, &'a [u8], Record<'a>)> Job for Visit<'a, V> {
+    impl<'a, V: FnMut(u64, &'a [u8], Record<'a>)> Kernel for Visit<'a, V> {
         type Output = u64;
         #[inline(always)]
-        #[allow(
-            clippy::inline_always,
-            reason = "a level's features reach only what is inlined into its dispatch"
-        )]
-        fn run<L: Lanes>(mut self, lanes: L) -> u64 {
-            record::each(lanes, self.0.bytes, |number, line, outcome| {
+        fn run<S: Simd>(mut self, simd: S) -> u64 {
+            record::each(simd, self.0.bytes, |number, line, outcome| {
                 if let Ok(record) = outcome {
                     self.1(number, line, record);
                 }
             })
         }
     }
-    Level::best().dispatch(Visit(region, visit))
+    best_level().run(Visit(region, visit))
 }
 
 /// A document as it is written.

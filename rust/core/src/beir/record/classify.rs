@@ -1,10 +1,9 @@
 //! Classes of the bytes of a JSON string, many bytes at a time.
 //!
-//! [`Avx2`] needs its features at run time; [`Portable`] is plain Rust that compilers vectorise for what the target has
-//! as a baseline (SSE2, NEON). Both give the same answers. A level for AVX-512 was measured too: its masks come no
-//! sooner, and parsing took a tenth longer with it (`cargo bench --bench corpus -- parse`, Zen 4).
+//! Code by hand for AVX2, and plain Rust that compilers vectorise for what the target has as a baseline (SSE2, NEON).
+//! Both give the same answers.
 
-#![allow(clippy::inline_always)] // a level's features reach only what is inlined into its dispatch
+use crate::simd::{Level, Simd};
 
 /// Bytes classified at once.
 pub const WIDTH: usize = 64;
@@ -23,29 +22,54 @@ pub struct Masks {
     pub continuation: u64,
 }
 
-/// A way to classify bytes.
-pub trait Lanes: Copy {
-    /// Tell whether no byte is special or at or above 0x80.
-    fn is_plain(self, block: &Block) -> bool;
-
-    /// Classify every byte.
-    fn masks(self, block: &Block) -> Masks;
+/// The level at which records are parsed.
+///
+/// Vectors of 512 bits were measured too: their masks come no sooner, and parsing took a tenth longer with them (`cargo
+/// bench --bench corpus -- parse`, Zen 4).
+#[must_use]
+pub fn best_level() -> Level {
+    Level::best().at_most_256_bits()
 }
 
-/// Plain Rust.
-#[derive(Clone, Copy, Debug)]
-pub struct Portable;
-
-impl Lanes for Portable {
+/// A way to classify bytes.
+pub trait Lanes: Simd {
+    /// Tell whether no byte is special or at or above 0x80.
     #[inline(always)]
     fn is_plain(self, block: &Block) -> bool {
+        match self.level() {
+            Level::Portable => portable::is_plain(block),
+            // SAFETY: the token of either level shows that this machine has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2(_) | Level::Avx512(_) => unsafe { avx2::is_plain(block) },
+        }
+    }
+
+    /// Classify every byte.
+    #[inline(always)]
+    fn masks(self, block: &Block) -> Masks {
+        match self.level() {
+            Level::Portable => portable::masks(block),
+            // SAFETY: the token of either level shows that this machine has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2(_) | Level::Avx512(_) => unsafe { avx2::masks(block) },
+        }
+    }
+}
+
+impl<S: Simd> Lanes for S {}
+
+mod portable {
+    use super::{Block, Masks};
+
+    #[inline(always)]
+    pub(super) fn is_plain(block: &Block) -> bool {
         // Without a branch, so that it is vectorised.
         let is_other = |byte: u8| byte.cast_signed() < 0x20 || byte == b'"' || byte == b'\\';
         !block.iter().fold(false, |other, &byte| other | is_other(byte))
     }
 
     #[inline(always)]
-    fn masks(self, block: &Block) -> Masks {
+    pub(super) fn masks(block: &Block) -> Masks {
         const HIGH: u64 = 0x8080_8080_8080_8080;
         let mut masks = Masks {
             special: 0,
@@ -68,154 +92,89 @@ impl Lanes for Portable {
         }
         masks
     }
-}
 
-/// Gather bit 7 of each byte into the low eight bits.
-#[inline(always)]
-fn gather(high_bits: u64) -> u64 {
-    // The multiplication moves bit 7 of byte i to bit 56 + i; no two terms meet in one bit.
-    (high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
-}
-
-/// AVX2, two halves of 32 bytes.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy, Debug)]
-pub struct Avx2(());
-
-#[cfg(target_arch = "x86_64")]
-impl Lanes for Avx2 {
+    /// Gather bit 7 of each byte into the low eight bits.
     #[inline(always)]
-    fn is_plain(self, block: &Block) -> bool {
-        use std::arch::x86_64::{
-            __m256i, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
-            _mm256_set1_epi8,
+    fn gather(high_bits: u64) -> u64 {
+        // The multiplication moves bit 7 of byte i to bit 56 + i; no two terms meet in one bit.
+        (high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    }
+}
+
+/// Two halves of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{Block, Masks};
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8,
+        _mm256_or_si256, _mm256_set1_epi8,
+    };
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn is_plain(block: &Block) -> bool {
+        let other = |half: __m256i| {
+            let quote = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'"'.cast_signed()));
+            let backslash = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'\\'.cast_signed()));
+            // As signed numbers, control characters and bytes from 0x80 on are those below 0x20.
+            let outside = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), half);
+            _mm256_or_si256(_mm256_or_si256(quote, backslash), outside)
         };
-        // SAFETY: an `Avx2` is only made where the feature was detected; both loads lie in the 64 bytes and are
-        // unaligned.
-        unsafe {
-            let other = |half: __m256i| {
-                let quote = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'"'.cast_signed()));
-                let backslash = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'\\'.cast_signed()));
-                // As signed numbers, control characters and bytes from 0x80 on are those below 0x20.
-                let outside = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), half);
-                _mm256_or_si256(_mm256_or_si256(quote, backslash), outside)
-            };
-            let first = other(_mm256_loadu_si256(block.as_ptr().cast()));
-            let second = other(_mm256_loadu_si256(block.as_ptr().add(32).cast()));
-            _mm256_movemask_epi8(_mm256_or_si256(first, second)) == 0
-        }
+        let [first, second] = load(block).map(other);
+        _mm256_movemask_epi8(_mm256_or_si256(first, second)) == 0
     }
 
-    #[inline(always)]
-    fn masks(self, block: &Block) -> Masks {
-        use std::arch::x86_64::{
-            __m256i, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8,
-            _mm256_or_si256, _mm256_set1_epi8,
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn masks(block: &Block) -> Masks {
+        let special = |half: __m256i| {
+            let quote = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'"'.cast_signed()));
+            let backslash = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'\\'.cast_signed()));
+            let limit = _mm256_set1_epi8(0x1f);
+            let control = _mm256_cmpeq_epi8(_mm256_max_epu8(half, limit), limit);
+            _mm256_or_si256(_mm256_or_si256(quote, backslash), control)
         };
-        // SAFETY: as above.
-        unsafe {
-            let halves = [
-                _mm256_loadu_si256(block.as_ptr().cast()),
-                _mm256_loadu_si256(block.as_ptr().add(32).cast()),
-            ];
-            let special = |half: __m256i| {
-                let quote = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'"'.cast_signed()));
-                let backslash = _mm256_cmpeq_epi8(half, _mm256_set1_epi8(b'\\'.cast_signed()));
-                let limit = _mm256_set1_epi8(0x1f);
-                let control = _mm256_cmpeq_epi8(_mm256_max_epu8(half, limit), limit);
-                _mm256_or_si256(_mm256_or_si256(quote, backslash), control)
-            };
-            // As signed numbers, continuation bytes are those below -64.
-            let continuation = |half: __m256i| _mm256_cmpgt_epi8(_mm256_set1_epi8(-64), half);
-            let bits = |half: __m256i| u64::from(_mm256_movemask_epi8(half).cast_unsigned());
-            Masks {
-                special: bits(special(halves[0])) | bits(special(halves[1])) << 32,
-                non_ascii: bits(halves[0]) | bits(halves[1]) << 32,
-                continuation: bits(continuation(halves[0])) | bits(continuation(halves[1])) << 32,
-            }
+        // As signed numbers, continuation bytes are those below -64.
+        let continuation = |half: __m256i| _mm256_cmpgt_epi8(_mm256_set1_epi8(-64), half);
+        let bits = |half: __m256i| u64::from(_mm256_movemask_epi8(half).cast_unsigned());
+        let halves = load(block);
+        Masks {
+            special: bits(special(halves[0])) | bits(special(halves[1])) << 32,
+            non_ascii: bits(halves[0]) | bits(halves[1]) << 32,
+            continuation: bits(continuation(halves[0])) | bits(continuation(halves[1])) << 32,
         }
     }
-}
 
-/// Work that is compiled once for each level.
-pub trait Job {
-    /// What the work gives.
-    type Output;
-    /// Do the work; implementations are `#[inline(always)]`, so that they take the features of the level.
-    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
-}
-
-/// The instruction sets that have an implementation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// [`Portable`].
-    Portable,
-    /// [`Avx2`].
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-}
-
-impl Level {
-    /// The levels that this machine has, the best last.
-    #[must_use]
-    pub fn available() -> Vec<Self> {
-        let mut levels = vec![Self::Portable];
-        if Self::best() != Self::Portable {
-            levels.push(Self::best());
-        }
-        levels
-    }
-
-    /// The best level of this machine.
-    #[must_use]
-    pub fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("bmi2")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("lzcnt")
-        {
-            return Self::Avx2;
-        }
-        Self::Portable
-    }
-
-    /// Do `job` at this level, or at the portable one where the machine lacks it.
-    pub fn dispatch<J: Job>(self, job: J) -> J::Output {
-        #[cfg(target_arch = "x86_64")]
-        if self == Self::Avx2 && Self::best() == Self::Avx2 {
-            #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-            fn run<J: Job>(job: J) -> J::Output {
-                job.run(Avx2(()))
-            }
-            // SAFETY: `best` has just detected these features.
-            return unsafe { run(job) };
-        }
-        job.run(Portable)
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(block: &Block) -> [__m256i; 2] {
+        let halves = block.as_chunks::<32>().0;
+        // SAFETY: each half has the 32 bytes that are read; the loads need no alignment.
+        [0, 1].map(|half| unsafe { _mm256_loadu_si256(halves[half].as_ptr().cast()) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Kernel;
     use proptest::prelude::*;
 
     struct Classify(Block);
-    impl Job for Classify {
+    impl Kernel for Classify {
         type Output = Masks;
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> Masks {
-            lanes.masks(&self.0)
+        fn run<S: Simd>(self, simd: S) -> Masks {
+            simd.masks(&self.0)
         }
     }
 
     struct TestPlain(Block);
-    impl Job for TestPlain {
+    impl Kernel for TestPlain {
         type Output = bool;
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> bool {
-            lanes.is_plain(&self.0)
+        fn run<S: Simd>(self, simd: S) -> bool {
+            simd.is_plain(&self.0)
         }
     }
 
@@ -227,11 +186,7 @@ mod tests {
                 let mut bytes = [b'a'; WIDTH];
                 bytes[position] = byte;
                 for level in Level::available() {
-                    assert_eq!(
-                        level.dispatch(TestPlain(bytes)),
-                        expected,
-                        "{byte} at {position}, {level:?}"
-                    );
+                    assert_eq!(level.run(TestPlain(bytes)), expected, "{byte} at {position}, {level:?}");
                 }
             }
         }
@@ -249,7 +204,7 @@ mod tests {
                 continuation: mask(&|byte| (0x80..0xc0).contains(&byte)),
             };
             for level in Level::available() {
-                prop_assert_eq!(level.dispatch(Classify(bytes)), expected);
+                prop_assert_eq!(level.run(Classify(bytes)), expected);
             }
         }
     }

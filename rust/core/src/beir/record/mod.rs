@@ -3,8 +3,6 @@
 //! The grammar is RFC 8259, plus `NaN`, `Infinity` and `-Infinity`, which Python writers emit. A lone surrogate escape
 //! is refused wherever it stands in the row, also in fields that are not read.
 
-#![allow(clippy::inline_always)] // a level's features reach only what is inlined into its dispatch
-
 pub mod classify;
 
 use std::borrow::Cow;
@@ -12,7 +10,9 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::text::is_space;
-use classify::{Block, Job, Lanes, Level, WIDTH};
+use classify::{Block, Lanes, WIDTH, best_level};
+
+use crate::simd::{Kernel, Simd};
 
 /// Deepest nesting of objects and arrays, the row itself included.
 pub const NESTING_LIMIT: usize = 500;
@@ -360,17 +360,17 @@ impl Record<'_> {
 /// The first fault, where bytes that are not UTF-8 anywhere in the line come before any other.
 pub fn parse_line(line: &[u8]) -> Result<Option<Record<'_>>, Fault> {
     struct Line<'a>(&'a [u8]);
-    impl<'a> Job for Line<'a> {
+    impl<'a> Kernel for Line<'a> {
         type Output = Result<Option<Record<'a>>, Fault>;
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> Self::Output {
-            match parse(lanes, self.0) {
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
+            match parse(simd, self.0) {
                 Ok((record, _)) => Ok(Some(record)),
-                Err(_) => diagnose(lanes, self.0),
+                Err(_) => diagnose(simd, self.0),
             }
         }
     }
-    Level::best().dispatch(Line(line))
+    best_level().run(Line(line))
 }
 
 /// Visit every line of `input` that does not hold white space only: the number of the line from 0, its bytes with its
@@ -770,6 +770,7 @@ fn skip_scalar(input: &[u8], position: usize) -> Result<usize, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Level;
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -786,12 +787,12 @@ mod tests {
     }
 
     struct Parse<'a>(&'a [u8]);
-    impl<'a> Job for Parse<'a> {
+    impl<'a> Kernel for Parse<'a> {
         type Output = Vec<(u64, &'a [u8], Result<Record<'a>, Fault>)>;
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> Self::Output {
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
             let mut seen = Vec::new();
-            each(lanes, self.0, |number, line, outcome| {
+            each(simd, self.0, |number, line, outcome| {
                 seen.push((number, line, outcome));
             });
             seen
@@ -838,7 +839,7 @@ mod tests {
         ]
         .concat();
         for level in Level::available() {
-            let mut seen = level.dispatch(Parse(&more));
+            let mut seen = level.run(Parse(&more));
             assert_eq!(seen.pop().map(|(number, ..)| number), Some(1));
             let first = seen.pop().map(|(_, _, outcome)| outcome.map(fields));
             assert_eq!(first, alone, "{level:?}");
