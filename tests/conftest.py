@@ -1,7 +1,8 @@
-"""Fixtures that more than one test file uses."""
+"""Where tests write, and which need more than every machine gives."""
 
 import os
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,20 @@ if os.access(_MEMORY, os.W_OK):
     tempfile.tempdir = str(_MEMORY)
 
 
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """Return the folder of real data beside the repository, which a clone need not have."""
-    folder = Path(__file__).resolve().parents[2] / "shared"
-    if not (folder / "data").is_dir():
-        pytest.skip("the shared data is not here")
-    return folder
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine does not allow, and say what it would take."""
+    if item.get_closest_marker("root") and (not hasattr(os, "geteuid") or os.geteuid() != 0):
+        pytest.skip("needs root, which may mount a file system")
+    if item.get_closest_marker("supervision") and not _can_supervise():
+        pytest.skip(
+            "needs Linux 5.6 in a container that allows seccomp and ptrace, so that system calls can be made to fail"
+        )
+
+
+@cache
+def _can_supervise() -> bool:
+    try:
+        from system_calls import can_supervise  # noqa: PLC0415 - needs modules that only Linux has
+    except ImportError:
+        return False
+    return can_supervise()

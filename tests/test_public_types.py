@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal, assert_type
 
 import pytest
+from datasets import REAL_REPORT
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirAdaptationReport, BeirInspection, adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.corpus import GoldSpan, Judgment, load_judgments
@@ -23,8 +24,8 @@ def test_a_comparison_has_precise_types() -> None:
         paired_bootstrap({"q": 0.0}, {"q": 1.0}, baseline_name="a", candidate_name="b", metric="map")  # type: ignore[arg-type]
 
 
-def test_a_report_has_precise_types(shared: Path) -> None:
-    report = load_report(shared / "data" / "reports" / "golden-dense.json")
+def test_a_report_has_precise_types() -> None:
+    report = load_report(REAL_REPORT)
     assert_type(report, EvalReport)
     assert_type(report.stages[0].stage, Literal["bm25", "dense", "fusion", "rerank"])
     assert_type(report.stages[0].queries[0].metrics, QueryMetrics | None)

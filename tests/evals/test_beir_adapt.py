@@ -1,6 +1,5 @@
 """Adapting: the files are those of the plain-Python reference, and a refusal leaves nothing behind."""
 
-import json
 import os
 import random
 import shutil
@@ -18,30 +17,13 @@ from typing import Any
 
 import pytest
 import reference
+from datasets import Row, write_dataset, write_real_ids, write_small_dataset
 from groundkit.errors import EvalError
 from groundkit.evals.beir import adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.corpus import load_judgments
 from groundkit.evals.provenance import verify_adaptation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-HEADER = "query-id\tcorpus-id\tscore\n"
-Row = dict[str, Any]
-
-
-def write_dataset(directory: Path, corpus: list[Row], queries: list[Row], qrels: list[tuple[str, str, int]]) -> Path:
-    (directory / "qrels").mkdir(parents=True, exist_ok=True)
-    for name, rows in (("corpus.jsonl", corpus), ("queries.jsonl", queries)):
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (directory / name).write_bytes(lines.encode())
-    judged = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in qrels)
-    (directory / "qrels" / "test.tsv").write_bytes((HEADER + judged).encode())
-    return directory
-
-
-def small_dataset(directory: Path, documents: int = 3) -> Path:
-    corpus = [{"_id": f"d{number}", "title": "T", "text": f"text {number}"} for number in range(documents)]
-    return write_dataset(directory, corpus, [{"_id": "q1", "text": "what?"}], [("q1", "d1", 1), ("q1", "d0", 1)])
 
 
 def files_of(root: Path) -> dict[str, bytes]:
@@ -122,9 +104,9 @@ def test_the_output_is_byte_for_byte_that_of_the_reference(
         assert list(Path(directory).iterdir()) in ([source, output], [output, source])
 
 
-@pytest.mark.parametrize("name", ["negconstraint", "scifact", "arguana"])
-def test_real_datasets_adapt_as_the_reference_does(shared: Path, tmp_path: Path, name: str) -> None:
-    source = real_dataset(shared, tmp_path, name)
+@pytest.mark.parametrize("name", ["scifact", "arguana"])
+def test_sets_with_real_ids_adapt_as_the_reference_does(tmp_path: Path, name: str) -> None:
+    source = write_real_ids(tmp_path / "source", name)
     adapt_beir_dataset(source, tmp_path / "output")
     assert files_of(tmp_path / "output") == reference.adapt_beir_dataset(source)
 
@@ -144,8 +126,8 @@ REASONS = {
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_real_datasets_are_refused_with_every_reason_at_once(shared: Path, tmp_path: Path, name: str) -> None:
-    source = real_dataset(shared, tmp_path, name)
+def test_sets_with_real_ids_are_refused_with_every_reason_at_once(tmp_path: Path, name: str) -> None:
+    source = write_real_ids(tmp_path / "source", name)
     with pytest.raises(EvalError, match="nothing was written") as caught:
         adapt_beir_dataset(source, tmp_path / "output")
     message = str(caught.value)
@@ -156,23 +138,8 @@ def test_real_datasets_are_refused_with_every_reason_at_once(shared: Path, tmp_p
     assert inspect_beir_dataset(source).problem_count == caught.value.problem_count
 
 
-def real_dataset(shared: Path, tmp_path: Path, name: str) -> Path:
-    """Return a real dataset; where only its identifiers are published, give every document a text."""
-    if (shared / "data" / name).is_dir():
-        return shared / "data" / name
-    source = tmp_path / "source"
-    shutil.copytree(shared / "data" / "real-ids" / name, source, copy_function=shutil.copyfile)
-    source.chmod(0o755)
-    rows = [line.split("\t") for line in (source / "qrels" / "test.tsv").read_text().split("\n")[1:] if line]
-    documents = sorted({row[1] for row in rows})
-    random.Random(name).shuffle(documents)
-    corpus = "".join(json.dumps({"_id": name, "text": f"About {name}."}) + "\n" for name in documents)
-    (source / "corpus.jsonl").write_text(corpus, encoding="utf-8")
-    return source
-
-
 def test_other_files_of_the_output_stay_and_old_judgments_are_replaced(tmp_path: Path) -> None:
-    source, output = small_dataset(tmp_path / "source"), tmp_path / "output"
+    source, output = write_small_dataset(tmp_path / "source"), tmp_path / "output"
     output.mkdir()
     (output / "notes").write_text("mine")
     (output / "judgments.jsonl").write_text("old")
@@ -181,14 +148,14 @@ def test_other_files_of_the_output_stay_and_old_judgments_are_replaced(tmp_path:
 
 
 def test_a_dataset_may_be_adapted_into_its_own_directory(tmp_path: Path) -> None:
-    source = small_dataset(tmp_path / "source")
+    source = write_small_dataset(tmp_path / "source")
     before = files_of(source)
     adapt_beir_dataset(source, source)
     assert files_of(source) == before | reference.adapt_beir_dataset(source)
 
 
 def test_problems_of_dataset_and_output_are_told_at_once(tmp_path: Path) -> None:
-    source, output = small_dataset(tmp_path / "source"), tmp_path / "output"
+    source, output = write_small_dataset(tmp_path / "source"), tmp_path / "output"
     (source / "queries.jsonl").unlink()
     (output / "corpus").mkdir(parents=True)
     (output / "corpus" / "old.txt").write_text("old")
@@ -201,7 +168,7 @@ def test_problems_of_dataset_and_output_are_told_at_once(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("part", ["corpus", "judgments.jsonl"])
 def test_a_planted_link_is_refused_and_not_followed(tmp_path: Path, part: str) -> None:
-    source, output, elsewhere = small_dataset(tmp_path / "source"), tmp_path / "output", tmp_path / "elsewhere"
+    source, output, elsewhere = write_small_dataset(tmp_path / "source"), tmp_path / "output", tmp_path / "elsewhere"
     output.mkdir()
     elsewhere.mkdir()
     (output / part).symlink_to(elsewhere)
@@ -213,7 +180,7 @@ def test_a_planted_link_is_refused_and_not_followed(tmp_path: Path, part: str) -
 
 @pytest.mark.parametrize("holds_files", [False, True])
 def test_a_link_at_the_staging_name_is_refused_and_not_followed(tmp_path: Path, holds_files: bool) -> None:
-    source, output, elsewhere = small_dataset(tmp_path / "source"), tmp_path / "output", tmp_path / "elsewhere"
+    source, output, elsewhere = write_small_dataset(tmp_path / "source"), tmp_path / "output", tmp_path / "elsewhere"
     elsewhere.mkdir()
     staging = tmp_path / ".output.groundkit-staging"
     if holds_files:
@@ -228,7 +195,7 @@ def test_a_link_at_the_staging_name_is_refused_and_not_followed(tmp_path: Path, 
 
 
 def test_a_linked_parent_is_the_callers_choice(tmp_path: Path) -> None:
-    source, real = small_dataset(tmp_path / "source"), tmp_path / "real"
+    source, real = write_small_dataset(tmp_path / "source"), tmp_path / "real"
     real.mkdir()
     (tmp_path / "link").symlink_to(real)
     report = adapt_beir_dataset(source, tmp_path / "link" / "output")
@@ -265,7 +232,11 @@ def swapping(path: Path, target: Path) -> Iterator[None]:
     "victim", ["parent/output", "parent/output/corpus", "parent/output/judgments.jsonl", "parent", "staging"]
 )
 def test_links_swapped_in_during_a_run_lead_nowhere(tmp_path: Path, victim: str) -> None:
-    source, elsewhere, parent = small_dataset(tmp_path / "source", 100), tmp_path / "elsewhere", tmp_path / "parent"
+    source, elsewhere, parent = (
+        write_small_dataset(tmp_path / "source", 100),
+        tmp_path / "elsewhere",
+        tmp_path / "parent",
+    )
     elsewhere.mkdir()
     path = parent / ".output.groundkit-staging" if victim == "staging" else tmp_path / victim
     with swapping(path, elsewhere):
@@ -317,7 +288,7 @@ def child(source: Path, output: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_run_killed_at_any_instant_leaves_the_output_as_it_was_or_complete(
     tmp_path: Path, holds_files: bool, documents: int, seconds: float, kills: int
 ) -> None:
-    source = small_dataset(tmp_path / "source", documents)
+    source = write_small_dataset(tmp_path / "source", documents)
     complete = reference.adapt_beir_dataset(source)
     before = {"notes": b"mine", "judgments.jsonl": b"old"} if holds_files else {}
     delays = random.Random(7)
@@ -345,7 +316,7 @@ def test_a_run_killed_at_any_instant_leaves_the_output_as_it_was_or_complete(
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    source = small_dataset(tmp_path / "source", 30_000)
+    source = write_small_dataset(tmp_path / "source", 30_000)
     with child(source, tmp_path / "output") as process:
         while not any(path.name.startswith(".output") for path in tmp_path.iterdir()):
             assert process.poll() is None
@@ -357,7 +328,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_two_runs_into_one_output_exclude_each_other(tmp_path: Path) -> None:
-    source = small_dataset(tmp_path / "source", 20_000)
+    source = write_small_dataset(tmp_path / "source", 20_000)
     with child(source, tmp_path / "output") as process:
         while not any(path.name.startswith(".output") for path in tmp_path.iterdir()):
             assert process.poll() is None
@@ -394,7 +365,7 @@ CHANGES: list[Callable[[Path], object]] = [
 def test_a_source_that_changes_after_the_check_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, change: Callable[[Path], object]
 ) -> None:
-    source = small_dataset(tmp_path / "source")
+    source = write_small_dataset(tmp_path / "source")
 
     def change_after_the_check(*_arguments: object, **_options: object) -> list[str]:
         change(source / file)
@@ -406,9 +377,9 @@ def test_a_source_that_changes_after_the_check_is_refused(
     assert names_in(tmp_path) == ["source"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
+@pytest.mark.root
 def test_a_full_disk_leaves_the_output_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, disk = small_dataset(tmp_path / "source", 3_000), tmp_path / "disk"
+    source, disk = write_small_dataset(tmp_path / "source", 3_000), tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=False)  # noqa: S607
     if mounted.returncode != 0:
@@ -431,7 +402,7 @@ def test_a_full_disk_leaves_the_output_as_it_was(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("path", ["nul\0byte", "\ud800", "a" * 300, "a/" * 2100])
 def test_an_impossible_path_is_refused(tmp_path: Path, path: str) -> None:
-    source = small_dataset(tmp_path / "source")
+    source = write_small_dataset(tmp_path / "source")
     with pytest.raises(EvalError):
         adapt_beir_dataset(source, tmp_path / path)
     with pytest.raises(EvalError):
@@ -447,6 +418,6 @@ def test_a_path_of_another_type_is_a_type_error(tmp_path: Path, path: Any) -> No
 
 
 def test_the_longest_output_name_works(tmp_path: Path) -> None:
-    source, output = small_dataset(tmp_path / "source"), tmp_path / ("o" * 255)
+    source, output = write_small_dataset(tmp_path / "source"), tmp_path / ("o" * 255)
     adapt_beir_dataset(source, output)
     assert files_of(output) == reference.adapt_beir_dataset(source)

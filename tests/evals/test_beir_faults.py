@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
+from datasets import write_files
 from groundkit.evals.beir import BeirPolicy, adapt_beir_dataset
-from system_calls import Act, Call, Child, Fault, Outcome, can_supervise, child
+from system_calls import Act, Call, Child, Fault, Outcome, child
 
-pytestmark = pytest.mark.skipif(not can_supervise(), reason="the kernel lets no process supervise another's calls")
+pytestmark = pytest.mark.supervision
 
 # Calls that change what is on the disk; a kill between two others is the same as one before the next of these.
 CHANGING = {"mkdirat", "write", "unlinkat", "renameat", "renameat2", "fsync", "syncfs", "fchmod", "fchown"}
@@ -46,14 +47,8 @@ STATES = {
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a dataset that is plain, packed and mapped."""
-    directory = tmp_path_factory.mktemp("source")
-    (directory / "qrels").mkdir()
-    (directory / "corpus.jsonl").write_text(
-        '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "D_2", "text": "two"}\n', encoding="utf-8"
-    )
-    (directory / "queries.jsonl").write_text(QUERIES, encoding="utf-8")
-    (directory / "qrels" / "test.tsv").write_text(QRELS, encoding="utf-8")
-    return directory
+    corpus = '{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "D_2", "text": "two"}\n'
+    return write_files(tmp_path_factory.mktemp("source"), corpus, QUERIES, QRELS)
 
 
 @pytest.fixture(scope="module")

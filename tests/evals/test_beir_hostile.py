@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from datasets import write_files
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirPolicy, Layout, adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.corpus import load_judgments
@@ -62,11 +63,9 @@ def test_a_damaged_dataset_is_adapted_soundly_or_refused_without_a_trace(
         files[name] = files[name][:position] + piece + files[name][position + length :]
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        (root / "source" / "qrels").mkdir(parents=True)
-        for name, content in files.items():
-            # One file in four cases is missing altogether.
-            if name != absent or len(damage) > 1:
-                (root / "source" / name).write_bytes(content)
+        # One file in four cases is missing altogether.
+        missing = absent if len(damage) == 1 else None
+        write_files(root / "source", *(None if name == missing else content for name, content in files.items()))
         before = paths_below(root)
         inspection = inspect_beir_dataset(root / "source", policy=policy)
         assert paths_below(root) == before

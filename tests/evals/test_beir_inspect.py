@@ -3,34 +3,18 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
+from datasets import CORPUS, HEADER, QRELS, QUERIES, Row, write_files, write_real_ids
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirInspection, inspect_beir_dataset
 from groundkit.evals.beir import qrels as tables
 from groundkit.evals.beir.refusal import make_refusal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-HEADER = "query-id\tcorpus-id\tscore\n"
-CORPUS = '{"_id":"d1","title":"T","text":"B"}\n'
-QUERIES = '{"_id":"q1","text":"what is B?"}\n'
-QRELS = "q1\td1\t1\n"
-
-Row = dict[str, Any]
-
-
-def write_files(directory: Path, corpus: str = CORPUS, queries: str = QUERIES, qrels: str = QRELS) -> Path:
-    (directory / "qrels").mkdir(parents=True, exist_ok=True)
-    for name, content in (("corpus.jsonl", corpus), ("queries.jsonl", queries), ("qrels/test.tsv", HEADER + qrels)):
-        (directory / name).write_bytes(content.encode())
-    return directory
 
 
 def found(inspection: BeirInspection) -> list[tuple[str, str, int | None]]:
@@ -119,13 +103,13 @@ def test_a_row_that_is_not_relevant_may_name_what_is_absent(tmp_path: Path) -> N
 
 
 def test_a_pair_that_stands_twice_with_one_grade_counts_once(tmp_path: Path) -> None:
-    inspection = inspect_beir_dataset(write_files(tmp_path, qrels=QRELS * 2))
+    inspection = inspect_beir_dataset(write_files(tmp_path, qrels=f"{QRELS}q1\td1\t1\n"))
     assert inspection.admissible
     assert (inspection.qrels_row_count, inspection.relevance_pair_count) == (2, 1)
 
 
 def test_every_problem_of_every_file_is_found_at_once(tmp_path: Path) -> None:
-    source = write_files(tmp_path, corpus="{\n", queries='{"_id":"q1","text":" "}\n', qrels="q1\td1\t2\n")
+    source = write_files(tmp_path, corpus="{\n", queries='{"_id":"q1","text":" "}\n', qrels=f"{HEADER}q1\td1\t2\n")
     assert found(inspect_beir_dataset(source)) == [
         ("invalid_json", "corpus.jsonl", 1),
         ("empty_query", "queries.jsonl", 1),
@@ -234,7 +218,9 @@ def test_counts_are_those_of_plain_python(
     tmp_path: Path, rows: list[Row], *, is_ascii: bool, ends: str, marked: bool
 ) -> None:
     corpus = "".join(json.dumps(row, ensure_ascii=is_ascii) + ends for row in rows)
-    inspection = inspect_beir_dataset(write_files(tmp_path, corpus="\ufeff" * marked + corpus, qrels="q1\td0\t1\n"))
+    inspection = inspect_beir_dataset(
+        write_files(tmp_path, corpus="\ufeff" * marked + corpus, qrels=f"{HEADER}q1\td0\t1\n")
+    )
     characters, empty = 0, 0
     for row in rows:
         title, text = row.get("title", "").strip(), row["text"].strip()
@@ -284,23 +270,9 @@ def test_relations_of_qrels_are_those_of_plain_python(rows: list[tuple[str, str,
         assert (is_relevant, line) == (bool(lines), lines[0] if lines else grades[0][0])
 
 
-def fill_corpus(shared: Path, name: str, directory: Path) -> Path:
-    source = shutil.copytree(shared / "data" / "real-ids" / name, directory / name, copy_function=shutil.copyfile)
-    for path in (source, *source.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    subprocess.run([sys.executable, shared / "tools" / "fill_corpus.py", source], check=True)
-    return source
-
-
-def test_a_real_dataset_with_windows_line_ends_is_admissible(shared: Path) -> None:
-    inspection = inspect_beir_dataset(shared / "data" / "negconstraint")
-    assert inspection.admissible
-    assert (inspection.document_count, inspection.all_query_count, inspection.relevance_pair_count) == (3946, 366, 198)
-
-
 @pytest.mark.parametrize("name", ["scifact", "arguana"])
-def test_a_real_dataset_with_plain_identifiers_is_admissible(shared: Path, tmp_path: Path, name: str) -> None:
-    assert inspect_beir_dataset(fill_corpus(shared, name, tmp_path)).admissible
+def test_a_set_with_plain_real_ids_is_admissible(tmp_path: Path, name: str) -> None:
+    assert inspect_beir_dataset(write_real_ids(tmp_path, name)).admissible
 
 
 @pytest.mark.parametrize(
@@ -313,7 +285,7 @@ def test_a_real_dataset_with_plain_identifiers_is_admissible(shared: Path, tmp_p
         ("dbpedia-entity", {"inadmissible_query_id", "graded_relevance", "unsafe_document_id"}),
     ],
 )
-def test_a_real_dataset_is_refused_for_every_reason(shared: Path, tmp_path: Path, name: str, kinds: set[str]) -> None:
-    inspection = inspect_beir_dataset(fill_corpus(shared, name, tmp_path))
+def test_a_set_with_real_ids_is_refused_for_every_reason(tmp_path: Path, name: str, kinds: set[str]) -> None:
+    inspection = inspect_beir_dataset(write_real_ids(tmp_path, name))
     assert kinds <= inspection.problem_counts.keys()
     assert inspection.problem_counts.keys() == {problem.kind for problem in inspection.problems}

@@ -1,6 +1,5 @@
 """Policies: what the strict rules refuse is done as asked for, and counted."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from datasets import REAL_IDS, read_real_ids, write_dataset
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirPolicy, adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.corpus import load_judgments
@@ -22,18 +22,6 @@ JUDGMENT_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def write_dataset(
-    directory: Path, corpus: dict[str, str], queries: dict[str, str], qrels: list[tuple[str, str, int]]
-) -> Path:
-    (directory / "qrels").mkdir(parents=True)
-    for name, texts in (("corpus.jsonl", corpus), ("queries.jsonl", queries)):
-        rows = [json.dumps({"_id": identifier, "text": text}) + "\n" for identifier, text in texts.items()]
-        (directory / name).write_text("".join(rows))
-    rows = [f"{query}\t{document}\t{grade}\n" for query, document, grade in qrels]
-    (directory / "qrels" / "test.tsv").write_text("".join(["query-id\tcorpus-id\tscore\n", *rows]), encoding="utf-8")
-    return directory
-
-
 def documents_of(output: Path) -> dict[str, str]:
     """Read the documents by the ids of the source."""
     texts = {path.name.removesuffix(".txt"): path.read_text() for path in output.rglob("*.txt")}
@@ -44,15 +32,9 @@ def adapted_names(output: Path) -> list[str]:
     return sorted(path.name.removesuffix(".txt") for path in output.rglob("*.txt"))
 
 
-@pytest.mark.parametrize(
-    "name", ["scifact", "arguana", "nfcorpus", "trec-covid", "webis-touche2020", "fever", "dbpedia-entity"]
-)
-def test_every_real_dataset_adapts_under_one_permissive_policy(shared: Path, tmp_path: Path, name: str) -> None:
-    source = tmp_path / "source"
-    shutil.copytree(shared / "data" / "real-ids" / name, source, copy_function=shutil.copyfile)
-    source.chmod(0o755)
-    lines = (source / "qrels" / "test.tsv").read_text(encoding="utf-8").split("\n")[1:]
-    rows = [(query, document, int(grade)) for query, document, grade in (line.split("\t") for line in lines if line)]
+@pytest.mark.parametrize("name", REAL_IDS)
+def test_every_set_with_real_ids_adapts_under_one_permissive_policy(tmp_path: Path, name: str) -> None:
+    rows = read_real_ids(name)
     every_document = sorted({document for _, document, _ in rows})
     # One judged document is absent and one that is judged irrelevant only, if there is one, is empty.
     absent = every_document[0]
@@ -61,8 +43,8 @@ def test_every_real_dataset_adapts_under_one_permissive_policy(shared: Path, tmp
     corpus = {document: f"About {document}." for document in every_document if document != absent}
     if empty:
         corpus[empty] = ""
-    corpus_lines = [json.dumps({"_id": document, "text": text}) + "\n" for document, text in corpus.items()]
-    (source / "corpus.jsonl").write_text("".join(corpus_lines))
+    queries = {query: f"What is {query}?" for query, _, _ in rows}
+    source = write_dataset(tmp_path / "source", corpus, queries, rows)
 
     report = adapt_beir_dataset(source, tmp_path / "output", policy=PERMISSIVE)
 

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from datasets import QRELS, QUERIES, write_files
 from groundkit.evals.beir import inspect_beir_dataset
-
-QUERIES = '{"_id": "q1", "text": "what?"}\n'
-QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t1\n"
 
 CHILD = textwrap.dedent("""
     import sys
@@ -31,23 +29,16 @@ CHILD = textwrap.dedent("""
 """)
 
 
-def write_dataset(directory: Path) -> Path:
-    (directory / "qrels").mkdir(parents=True)
-    (directory / "queries.jsonl").write_text(QUERIES, encoding="utf-8")
-    (directory / "qrels" / "test.tsv").write_text(QRELS, encoding="utf-8")
-    return directory
-
-
 def gzip_bomb(directory: Path) -> Path:
     """Little to read, and minutes of unpacking."""
     member = gzip.compress(b"\n" * 20_000_000)
-    (write_dataset(directory) / "corpus.jsonl.gz").write_bytes(member * 3_000)
+    (write_files(directory, corpus=None) / "corpus.jsonl.gz").write_bytes(member * 3_000)
     return directory
 
 
 def empty_members(directory: Path) -> Path:
     """Much to read, and nothing comes out of it."""
-    with (write_dataset(directory) / "corpus.jsonl.gz").open("wb") as file:
+    with (write_files(directory, corpus=None) / "corpus.jsonl.gz").open("wb") as file:
         members = gzip.compress(b"") * 100_000
         for _ in range(100):
             file.write(members)
@@ -99,7 +90,7 @@ def test_ctrl_c_ends_a_reading_whatever_is_read(tmp_path: Path, make: Callable[[
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
-    source = write_dataset(tmp_path)
+    source = write_files(tmp_path, corpus=None)
     with (source / "corpus.jsonl").open("wb") as file:
         file.write(b"{")
         file.truncate((1 << 27) + 2)

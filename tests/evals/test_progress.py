@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from datasets import write_files
 from groundkit.errors import EvalError
 from groundkit.evals.beir import adapt_beir_dataset, inspect_beir_dataset
 from groundkit.evals.progress import BeirProgress, open_progress
@@ -21,11 +22,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "B"}\n')
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "what?"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    return tmp_path
+    return write_files(tmp_path)
 
 
 def test_a_callable_is_told_of_every_phase_until_it_is_done(dataset: Path) -> None:
@@ -129,7 +126,8 @@ def test_a_bar_is_drawn_on_a_terminal(dataset: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TERM", "xterm")
     inspect_beir_dataset(dataset, progress=True)
     assert "Checking corpus" in terminal.getvalue()
-    assert "27/27 bytes" in terminal.getvalue()
+    size = (dataset / "corpus.jsonl").stat().st_size
+    assert f"{size}/{size} bytes" in terminal.getvalue()
     assert "1 documents" in terminal.getvalue()
 
 
@@ -150,5 +148,5 @@ def test_nothing_is_written_where_there_is_no_terminal(dataset: Path, capfd: pyt
 
 def test_a_bar_without_rich_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich", None)
-    with pytest.raises(EvalError, match=r"groundkit\[progress\]"), open_progress(progress=True):
+    with pytest.raises(EvalError, match=r"groundkit-evals\[progress\]"), open_progress(progress=True):
         pass

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import write_files
 from groundkit.errors import EvalError
 from groundkit.evals.beir import BeirPolicy, adapt_beir_dataset
 from groundkit.evals.provenance import HashName, read_adaptation, verify_adaptation
@@ -22,11 +23,7 @@ FILES = {
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    for name, content in FILES.items():
-        path = tmp_path / "source" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return tmp_path / "source"
+    return write_files(tmp_path / "source", *FILES.values())
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import REAL_REPORT
 from groundkit.errors import EvalError
 from groundkit.evals.schema import EvalReport, RunConfig, RunMetadata, SynthesisReport, load_report
 from pydantic import ValidationError
@@ -62,8 +63,8 @@ REPORT: dict[str, Any] = {
 }
 
 
-def test_a_real_report_validates_and_round_trips(shared: Path) -> None:
-    file = shared / "data" / "reports" / "golden-dense.json"
+def test_a_real_report_validates_and_round_trips() -> None:
+    file = REAL_REPORT
     report = load_report(file)
     assert [stage.stage for stage in report.stages] == ["bm25", "dense", "fusion"]
     assert EvalReport.model_validate_json(report.model_dump_json()) == report

@@ -10,12 +10,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 import reference
+from datasets import REAL_REPORT
 from groundkit import _native
 from groundkit.errors import EvalError
 from groundkit.evals.schema import EvalReport, StageName, load_report
@@ -289,8 +289,8 @@ def test_importing_the_module_loads_neither_polars_nor_numpy() -> None:
 
 
 @pytest.fixture(scope="session")
-def report(shared: Path) -> EvalReport:
-    return load_report(shared / "data" / "reports" / "golden-dense.json")
+def report() -> EvalReport:
+    return load_report(REAL_REPORT)
 
 
 @pytest.mark.parametrize("candidate", ["dense", "fusion"])

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 import reference
 import scipy.stats
+from datasets import REAL_REPORT
 from groundkit.errors import EvalError
 from groundkit.evals.progress import SweepProgress
 from groundkit.evals.schema import load_report
@@ -596,9 +597,8 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         compare_systems(datasets(), resume=tmp_path / "file")
 
 
-@pytest.mark.parametrize("name", ["golden-dense.json"])
-def test_all_stages_of_a_report_are_compared_with_its_baseline(shared: Path, name: str) -> None:
-    report = load_report(shared / "data" / "reports" / name)
+def test_all_stages_of_a_report_are_compared_with_its_baseline() -> None:
+    report = load_report(REAL_REPORT)
     result = compare_systems(report)
     assert {(row.baseline, row.candidate) for row in result.rows} == {("bm25", "dense"), ("bm25", "fusion")}
     for row in result.rows:
