@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from groundkit.errors import EvalError
 from groundkit.evals.files import read_regular_file
+from groundkit.evals.fork import using_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,16 +123,19 @@ def load_id_map(output: str | os.PathLike[str]) -> IdMap:
             raise EvalError(f"cannot read id map: {str(Path(output))!r} is not a directory")
         return IdMap({}, {})
     content = read_regular_file(path, "id map")
-    try:
-        frame = pl.read_parquet(io.BytesIO(content)).select(
-            pl.col("kind").cast(pl.String), pl.col("source_id").cast(pl.String), pl.col("adapted_id").cast(pl.String)
-        )
-    except pl.exceptions.PolarsError as error:
-        raise EvalError(f"{path}: not an id map: {error}") from error
-    kinds = {
-        kind: dict(frame.filter(kind=kind).select("source_id", "adapted_id").iter_rows())
-        for kind in ("document", "query")
-    }
+    with using_polars():
+        try:
+            frame = pl.read_parquet(io.BytesIO(content)).select(
+                pl.col("kind").cast(pl.String),
+                pl.col("source_id").cast(pl.String),
+                pl.col("adapted_id").cast(pl.String),
+            )
+        except pl.exceptions.PolarsError as error:
+            raise EvalError(f"{path}: not an id map: {error}") from error
+        kinds = {
+            kind: dict(frame.filter(kind=kind).select("source_id", "adapted_id").iter_rows())
+            for kind in ("document", "query")
+        }
     return IdMap(kinds["document"], kinds["query"])
 
 

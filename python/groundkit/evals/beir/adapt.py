@@ -13,6 +13,7 @@ from groundkit.evals.beir.inspect import QRELS_DIR, CheckedDataset, check_datase
 from groundkit.evals.beir.models import STRICT, BeirAdaptationReport, BeirPolicy, Layout
 from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, add_obstacles, make_refusal
 from groundkit.evals.files import describe_reason
+from groundkit.evals.fork import using_polars
 from groundkit.evals.id_map import ID_MAP_FILE, write_id_map
 from groundkit.evals.progress import ProgressOption, open_progress
 from groundkit.evals.provenance import AdaptationRecord, HashName, OutputCorpus, OutputFile, SourceFile
@@ -77,7 +78,7 @@ def adapt_beir_dataset(
     require_choice("layout", layout, get_args(Layout))
     require_choice("hash", hash, get_args(HashName))
     destination = _resolve_output(output)
-    with open_progress(progress) as report:
+    with open_progress(progress) as report, using_polars():
         dataset = check_dataset(source, split=split, policy=policy, hash=hash, report=report)
         obstacles = find_obstacles(destination, dataset.corpus, sharded=layout == "sharded")
         inspection = add_obstacles(dataset.inspection, obstacles)

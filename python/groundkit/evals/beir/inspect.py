@@ -12,6 +12,7 @@ from groundkit.errors import EvalError
 from groundkit.evals.beir.models import STRICT, BeirInspection, BeirPolicy, PolicyCounts
 from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, Problems
 from groundkit.evals.files import describe_reason
+from groundkit.evals.fork import using_polars
 from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
 from groundkit.evals.provenance import HashName
 from groundkit.evals.quoting import quote, quote_first, quote_path
@@ -50,7 +51,8 @@ def inspect_beir_dataset(
         Counts, grades and problems.
 
     Raises:
-        EvalError: `source` is neither a directory nor a sound zip archive, or `split` is no safe file name.
+        EvalError: `source` is neither a directory nor a sound zip archive, `split` is no safe file name, or polars
+            cannot be used: this process was forked after it had been used, or no thread can be started.
 
     Example:
         >>> import pathlib, tempfile
@@ -66,7 +68,7 @@ def inspect_beir_dataset(
         >>> print(inspection.problems[0].message)
         qrels/test.tsv line 2: binary qrels only, found grade 2; BeirPolicy.min_relevance sets a threshold
     """
-    with open_progress(progress) as report:
+    with open_progress(progress) as report, using_polars():
         return check_dataset(source, split=split, policy=policy, report=report).inspection
 
 
