@@ -6,6 +6,7 @@ use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
 use groundkit_core::beir::record::parse_line;
 use groundkit_core::bootstrap::{Settings, bootstrap_means};
 use groundkit_core::simd::Level;
+use groundkit_core::stop::Stop;
 
 const QUERIES: u32 = 300;
 const RESAMPLES: usize = 3_000;
@@ -46,7 +47,7 @@ fn bootstrap(level: Level) {
         threads: 1,
         level,
     };
-    black_box(bootstrap_means(&deltas, settings, &mut || false).expect("enough memory"));
+    black_box(bootstrap_means(&deltas, settings, &Stop::default()).expect("enough memory"));
 }
 
 fn parse_records() {

@@ -1,16 +1,25 @@
-//! The one error of the core crate: what ended the work, and in which file.
+//! The one error of the core crate: what ended the work, and where.
 
 use std::io;
 
 /// Why a piece of work ended without a result.
 ///
 /// Bad *content* is not an error here but a [`Problem`](crate::beir::check::problem::Problem), so that all of it is found.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The caller asked for an end.
     #[error("interrupted")]
     Interrupted,
+    /// What the result, or the way to it, needs does not fit in memory.
+    #[error("not enough memory")]
+    OutOfMemory,
+    /// The scores of a comparison are not finite, or so large that a sum of their deltas may not be.
+    #[error("the scores of comparison {comparison} are not finite, or too large to add up")]
+    NotFinite {
+        /// Its number, from 0.
+        comparison: usize,
+    },
     /// A source file is absent, no regular file, or cannot be read.
     #[error("cannot read BEIR file {file}: {reason}")]
     Unreadable {

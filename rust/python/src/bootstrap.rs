@@ -1,17 +1,21 @@
 //! The paired bootstrap over two arrays of scores.
 
-use groundkit_core::bootstrap::exact_sum::exact_sum;
-use groundkit_core::bootstrap::{self, Error, Settings};
+use groundkit_core::bootstrap::{self, Comparison, Settings};
+use groundkit_core::error::Error;
 use groundkit_core::parallel;
 use groundkit_core::simd::Level;
+use groundkit_core::stop::Stop;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::interrupt::detached;
+use crate::error::{run, run_briefly};
+
+/// Draws of at most a few milliseconds, for which a thread of their own would be a good part of the time.
+const BRIEF_DRAWS: usize = 4_000_000;
 
 /// Effect, interval ends and the counts of means at or below and at or above zero.
-type Comparison = (f64, f64, f64, usize, usize);
+type Outcome = (f64, f64, f64, usize, usize);
 
 /// Compare two arrays of scores, paired by position; `None` where the deltas or their sums are not finite.
 #[pyfunction]
@@ -27,43 +31,32 @@ pub fn paired_bootstrap(
     confidence_level: f64,
     threads: Option<usize>,
     level: Option<&str>,
-) -> PyResult<Option<Comparison>> {
-    let deltas: Vec<f64> = baseline
-        .to_vec(py)?
-        .into_iter()
-        .zip(candidate.to_vec(py)?)
-        .map(|(before, after)| after - before)
-        .collect();
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 queries")]
-    let count = deltas.len() as f64;
-    // The largest sum that any resample can have must be finite, so that no mean depends on the order of additions.
-    let largest = deltas.iter().fold(0.0_f64, |largest, delta| largest.max(delta.abs()));
-    if deltas.iter().any(|delta| !delta.is_finite()) || !(largest * count).is_finite() {
-        return Ok(None);
-    }
-    let level = level.map_or_else(|| Ok(Level::best()), level_named)?;
+) -> PyResult<Option<Outcome>> {
+    let (baseline, candidate) = (baseline.to_vec(py)?, candidate.to_vec(py)?);
     let seed = seed_words(seed);
     let settings = Settings {
         resamples,
         seed: &seed,
         threads: parallel::count_threads(threads),
-        level,
+        level: level.map_or_else(|| Ok(Level::best()), level_named)?,
     };
-    let summary = detached(py, |interrupted| {
-        bootstrap::paired_bootstrap(&deltas, settings, confidence_level, interrupted)
-    })?
-    .map_err(|error| match error {
-        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
-        Error::OutOfMemory => PyMemoryError::new_err(error.to_string()),
-    })?;
-    let effect = exact_sum(deltas) / count;
-    Ok(Some((
-        effect,
-        summary.low,
-        summary.high,
-        summary.non_positive,
-        summary.non_negative,
-    )))
+    let stop = Stop::default();
+    let work = || match bootstrap::paired_bootstrap(&baseline, &candidate, settings, confidence_level, &stop) {
+        Ok(Comparison { effect, summary }) => Ok(Some((
+            effect,
+            summary.low,
+            summary.high,
+            summary.non_positive,
+            summary.non_negative,
+        ))),
+        Err(Error::NotFinite { .. }) => Ok(None),
+        Err(error) => Err(error),
+    };
+    if resamples.saturating_mul(baseline.len()) < BRIEF_DRAWS {
+        run_briefly(py, work)
+    } else {
+        run(py, &stop, work)
+    }
 }
 
 /// The vector instruction level of this name.

@@ -9,7 +9,7 @@ use groundkit_core::stop::Stop;
 use pyo3::prelude::*;
 
 /// Time between two looks for signals.
-const QUESTION_INTERVAL: Duration = Duration::from_millis(20);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time between two reports; a report costs some microseconds.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -88,28 +88,12 @@ impl Watcher {
     }
 }
 
-/// Run `work` without the interpreter lock; the closure it gets says whether a signal handler raised.
-///
-/// The handler's exception is what the caller sees, whatever `work` makes of being stopped.
-pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send) -> PyResult<T> {
-    let mut raised = None;
-    let result = py.detach(|| {
-        work(&mut || {
-            if raised.is_none() {
-                raised = Python::attach(check_signals).err();
-            }
-            raised.is_some()
-        })
-    });
-    raised.map_or(Ok(result), Err)
-}
-
 /// Run `work` on a thread of its own, without the interpreter lock, and meanwhile look for signals and tell the watcher
 /// how far the work is, also before it starts and when it has succeeded.
 ///
 /// What a signal handler or the watcher raises requests the `stop`, and is what the caller sees once `work` has ended,
 /// whatever `work` makes of it. Since the calling thread has no other work, it notices at once.
-pub fn watched<T: Send, E: Send>(
+pub fn run_beside_watcher<T: Send, E: Send>(
     py: Python<'_>,
     stop: &Stop,
     mut watcher: Option<Watcher>,
@@ -118,7 +102,7 @@ pub fn watched<T: Send, E: Send>(
     watcher.as_mut().map_or(Ok(()), |watcher| watcher.report(py))?;
     let mut raised = None;
     let mut look_up = |py: Python<'_>| {
-        let mut outcome = check_signals(py);
+        let mut outcome = py.check_signals();
         if let Some(watcher) = &mut watcher
             && outcome.is_ok()
             && !stop.is_requested()
@@ -150,7 +134,7 @@ pub fn watched<T: Send, E: Send>(
                 return take()();
             };
             loop {
-                match receiver.recv_timeout(QUESTION_INTERVAL) {
+                match receiver.recv_timeout(SIGNAL_INTERVAL) {
                     Ok(result) => return result,
                     Err(RecvTimeoutError::Timeout) => Python::attach(&mut look_up),
                     Err(RecvTimeoutError::Disconnected) => match worker.join() {
@@ -170,8 +154,4 @@ pub fn watched<T: Send, E: Send>(
         watcher.report(py)?;
     }
     Ok(result)
-}
-
-fn check_signals(py: Python<'_>) -> PyResult<()> {
-    py.check_signals()
 }

@@ -1,18 +1,18 @@
 //! Many comparisons over one set of queries.
 
-use groundkit_core::bootstrap::Error as Stop;
 use groundkit_core::bootstrap::exact_sum::exact_sum;
 use groundkit_core::bootstrap::summary::Summary;
+use groundkit_core::error::Error;
 use groundkit_core::parallel;
 use groundkit_core::simd::Level;
-use groundkit_core::sweep::stratified::{self, Stratum};
-use groundkit_core::sweep::{self, Comparison, Error, Settings, student_t};
+use groundkit_core::stop::Stop;
+use groundkit_core::sweep::{self, Comparison, Settings, Stratum, stratified, student_t};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::bootstrap::{level_named, seed_words};
-use crate::interrupt::detached;
+use crate::error::run;
 
 /// Effect, standard deviation, wins, ties, losses.
 type Description = (f64, f64, usize, usize, usize);
@@ -72,10 +72,12 @@ pub fn compare_rows(
         threads: parallel::count_threads(threads),
         level: level.map_or_else(|| Ok(Level::best()), level_named)?,
     };
-    match detached(py, |interrupted| sweep::sweep(&comparisons, settings, interrupted))? {
+    let stop = Stop::default();
+    run(py, &stop, || match sweep::sweep(&comparisons, settings, &stop) {
         Ok(rows) => Ok((rows.iter().map(as_tuple).collect(), means(&scores, queries), None)),
-        Err(error) => not_finite(&error).map(|number| (Vec::new(), Vec::new(), Some(number))),
-    }
+        Err(Error::NotFinite { comparison }) => Ok((Vec::new(), Vec::new(), Some(comparison))),
+        Err(error) => Err(error),
+    })
 }
 
 /// Compare averages over strata, each with scores, number of queries, rows of baseline and candidate, and seed.
@@ -126,10 +128,12 @@ pub fn compare_averages(
         threads: parallel::count_threads(threads),
         level: Level::best(),
     };
-    match detached(py, |interrupted| stratified::stratified(&strata, settings, interrupted))? {
+    let stop = Stop::default();
+    run(py, &stop, || match stratified(&strata, settings, &stop) {
         Ok(summaries) => Ok((summaries.iter().map(bootstrap_tuple).collect(), None)),
-        Err(error) => not_finite(&error).map(|number| (Vec::new(), Some(number))),
-    }
+        Err(Error::NotFinite { comparison }) => Ok((Vec::new(), Some(comparison))),
+        Err(error) => Err(error),
+    })
 }
 
 /// The scores of one row of a matrix of at least one and fewer than 2^28 queries.
@@ -143,15 +147,6 @@ fn row(scores: &[f64], queries: usize, number: usize) -> PyResult<&[f64]> {
         .get(start..)
         .and_then(|scores| scores.get(..queries))
         .ok_or_else(missing)
-}
-
-/// The number of the comparison that is not finite, or what else ended the work.
-fn not_finite(error: &Error) -> PyResult<usize> {
-    match error {
-        Error::NotFinite(number) => Ok(*number),
-        Error::Stop(Stop::Interrupted) => Err(PyKeyboardInterrupt::new_err(())),
-        Error::Stop(error @ Stop::OutOfMemory) => Err(PyMemoryError::new_err(error.to_string())),
-    }
 }
 
 fn bootstrap_tuple(summary: &Summary) -> Bootstrap {

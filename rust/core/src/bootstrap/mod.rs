@@ -9,34 +9,21 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use exact_sum::{Planes, Superaccumulator, round_one, round_two};
+use exact_sum::{Planes, Superaccumulator, exact_sum, round_one, round_two};
 use mersenne::Draws;
 use prefetch::Batches;
 use summary::Summary;
 
+use crate::error::Error;
 use crate::simd::{Kernel, Level, Simd};
+use crate::stop::Stop;
 
 /// Draws below which a second thread costs more than it saves: starting it takes as long as some 100,000 draws.
 const SHARED_FROM: u64 = 2_000_000;
-/// Draws between two questions whether to stop: about 20 ms of work.
-const DRAWS_A_QUESTION: usize = 10_000_000;
-/// What clearing and rounding a superaccumulator costs, in draws.
-const ROUNDING_IN_DRAWS: usize = 200;
-/// Means whose order statistics take so long to find that the caller must be asked meanwhile.
+/// Means whose order statistics take so long to find that the stop must be looked at meanwhile.
 const LONG_SUMMARY: usize = 1 << 22;
-/// Time between two questions meanwhile.
-const SUMMARY_QUESTION: Duration = Duration::from_millis(20);
-
-/// Why a bootstrap did not finish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// The caller asked it to stop.
-    #[error("interrupted")]
-    Interrupted,
-    /// The means of so many resamples do not fit in memory.
-    #[error("not enough memory for the means of the resamples")]
-    OutOfMemory,
-}
+/// Time between two looks at the stop meanwhile.
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How a bootstrap is run; none of it changes a bit of the result but `seed`.
 #[derive(Clone, Copy, Debug)]
@@ -51,30 +38,37 @@ pub struct Settings<'a> {
     pub level: Level,
 }
 
-/// Resample `deltas` (at least one, fewer than 2^32, finite, their number times the largest magnitude finite too) and
-/// summarise the means of the resamples.
-///
-/// `interrupted` is asked on the calling thread every few milliseconds; `true` ends the work.
+/// The outcome of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Mean of the deltas.
+    pub effect: f64,
+    /// What the means of the resamples say.
+    pub summary: Summary,
+}
+
+/// Compare scores paired by position (at least one, fewer than 2^32).
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`] when asked to stop, [`Error::OutOfMemory`] when the means do not fit.
+/// [`Error::NotFinite`] for scores that cannot be compared, [`Error::Interrupted`] when the stop is requested,
+/// [`Error::OutOfMemory`] when the means do not fit.
 pub fn paired_bootstrap(
-    deltas: &[f64],
+    baseline: &[f64],
+    candidate: &[f64],
     settings: Settings<'_>,
     confidence_level: f64,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<Summary, Error> {
-    let means = bootstrap_means(deltas, settings, interrupted)?;
-    summarise(means, confidence_level, interrupted)
+    stop: &Stop,
+) -> Result<Comparison, Error> {
+    let deltas = paired_deltas(baseline, candidate).ok_or(Error::NotFinite { comparison: 0 })?;
+    Ok(Comparison {
+        summary: summarise(bootstrap_means(&deltas, settings, stop)?, confidence_level, stop)?,
+        effect: exact_sum(deltas.iter().copied()) / to_f64(deltas.len()),
+    })
 }
 
-/// Summarise the means; where that takes long, another thread does it while this one asks whether to stop.
-fn summarise(
-    mut means: Vec<f64>,
-    confidence_level: f64,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<Summary, Error> {
+/// Summarise the means; where that takes long, another thread does it while this one looks at the stop.
+pub(crate) fn summarise(mut means: Vec<f64>, confidence_level: f64, stop: &Stop) -> Result<Summary, Error> {
     if means.len() < LONG_SUMMARY {
         return Ok(Summary::new(&mut means, confidence_level));
     }
@@ -91,44 +85,36 @@ fn summarise(
         return Ok(Summary::new(&mut means, confidence_level));
     }
     loop {
-        match result.recv_timeout(SUMMARY_QUESTION) {
+        match result.recv_timeout(STOP_INTERVAL) {
             Ok(summary) => return Ok(summary),
-            Err(_) if interrupted() => return Err(Error::Interrupted),
-            Err(_) => {}
+            Err(_) => stop.check()?,
         }
     }
 }
 
-/// The means of all resamples, in the order of the stream.
+/// The means of all resamples of the deltas, in the order of the stream.
 ///
 /// # Errors
 ///
-/// As [`paired_bootstrap`].
-pub fn bootstrap_means(
-    deltas: &[f64],
-    settings: Settings<'_>,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<Vec<f64>, Error> {
+/// [`Error::Interrupted`] and [`Error::OutOfMemory`], as for [`paired_bootstrap`].
+pub fn bootstrap_means(deltas: &[f64], settings: Settings<'_>, stop: &Stop) -> Result<Vec<f64>, Error> {
     match Planes::new(deltas) {
-        Planes::One { table, low } => plane_means(&table, settings, interrupted, |sum| round_one(sum, low)),
-        Planes::Two { table, low, split } => {
-            plane_means(&table, settings, interrupted, |sum| round_two(sum, low, split))
-        }
-        Planes::Wide => wide_means(deltas, settings, interrupted),
+        Planes::One { table, low } => plane_means(&table, settings, stop, |sum| round_one(sum, low)),
+        Planes::Two { table, low, split } => plane_means(&table, settings, stop, |sum| round_two(sum, low, split)),
+        Planes::Wide => wide_means(deltas, settings, stop),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 deltas")]
 fn plane_means<const PLANES: usize>(
     table: &[[i64; PLANES]],
     settings: Settings<'_>,
-    interrupted: &mut dyn FnMut() -> bool,
+    stop: &Stop,
     round: impl Fn([i64; PLANES]) -> f64,
 ) -> Result<Vec<f64>, Error> {
-    let count = table.len() as f64;
+    let count = to_f64(table.len());
     let mut means = reserve(settings.resamples)?;
     let (mut sum, mut added) = ([0; PLANES], 0);
-    draw(table.len(), settings, interrupted, |indices| {
+    draw(table.len(), settings, stop, |indices| {
         for (sum, part) in sum
             .iter_mut()
             .zip(settings.level.at_most_256_bits().run(AddUp { table, indices }))
@@ -178,18 +164,13 @@ impl<const PLANES: usize> Kernel for AddUp<'_, PLANES> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 deltas")]
-fn wide_means(
-    deltas: &[f64],
-    settings: Settings<'_>,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<Vec<f64>, Error> {
-    let count = deltas.len() as f64;
+fn wide_means(deltas: &[f64], settings: Settings<'_>, stop: &Stop) -> Result<Vec<f64>, Error> {
+    let count = to_f64(deltas.len());
     // One accumulator serves one resample after the other, so the draws come on one thread and in their order.
     let mut draws = Draws::new(settings.seed, deltas.len(), settings.level);
     let mut means = reserve(settings.resamples)?;
-    let mut since_question = 0;
     for _ in 0..settings.resamples {
+        stop.check()?;
         let mut sum = Superaccumulator::default();
         let mut left = deltas.len();
         while left > 0 {
@@ -198,18 +179,30 @@ fn wide_means(
                 sum.add(deltas[index as usize]);
             }
             left -= indices.len();
-            since_question += indices.len();
-            if since_question >= DRAWS_A_QUESTION {
-                since_question = 0;
-                if interrupted() {
-                    return Err(Error::Interrupted);
-                }
-            }
+            stop.check()?;
         }
-        since_question += ROUNDING_IN_DRAWS;
         means.push(sum.round() / count);
     }
     Ok(means)
+}
+
+/// Candidate minus baseline, query by query; `None` where a delta is not finite or a sum of as many could be none.
+///
+/// The largest sum that any resample can have must be finite, so that no mean depends on the order of additions.
+#[must_use]
+pub fn paired_deltas(baseline: &[f64], candidate: &[f64]) -> Option<Vec<f64>> {
+    let pairs = baseline.iter().zip(candidate);
+    let deltas: Vec<f64> = pairs.map(|(before, after)| after - before).collect();
+    let largest = deltas.iter().fold(0.0_f64, |largest, delta| largest.max(delta.abs()));
+    let finite = deltas.iter().all(|delta| delta.is_finite()) && (largest * to_f64(deltas.len())).is_finite();
+    finite.then_some(deltas)
+}
+
+/// A number of queries or resamples as a float.
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+#[must_use]
+pub(crate) fn to_f64(number: usize) -> f64 {
+    number as f64
 }
 
 /// An empty vector with room for `length` elements.
@@ -221,23 +214,18 @@ pub(crate) fn reserve<T>(length: usize) -> Result<Vec<T>, Error> {
 
 /// Draw `resamples * count` indices below `count` and hand them to `sink` in order, in pieces that lie within one
 /// resample.
-fn draw(
-    count: usize,
-    settings: Settings<'_>,
-    interrupted: &mut dyn FnMut() -> bool,
-    mut sink: impl FnMut(&[u32]),
-) -> Result<(), Error> {
+fn draw(count: usize, settings: Settings<'_>, stop: &Stop, mut sink: impl FnMut(&[u32])) -> Result<(), Error> {
     let mut left = (count as u64)
         .checked_mul(settings.resamples as u64)
         .ok_or(Error::OutOfMemory)?;
     let threads = if left < SHARED_FROM { 1 } else { settings.threads };
     let mut batches = Batches::new(Draws::new(settings.seed, count, settings.level), threads);
-    let (mut within, mut since_question) = (0, 0);
+    let mut within = 0;
     while left > 0 {
+        stop.check()?;
         batches.next(|indices| {
             let mut indices = &indices[..indices.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             left -= indices.len() as u64;
-            since_question += indices.len();
             while !indices.is_empty() {
                 let (piece, rest) = indices.split_at(indices.len().min(count - within));
                 sink(piece);
@@ -249,12 +237,6 @@ fn draw(
                 indices = rest;
             }
         });
-        if since_question >= DRAWS_A_QUESTION {
-            since_question = 0;
-            if interrupted() {
-                return Err(Error::Interrupted);
-            }
-        }
     }
     Ok(())
 }
@@ -263,7 +245,6 @@ fn draw(
 #[expect(clippy::cast_precision_loss, reason = "test values are small enough")]
 mod tests {
     use super::*;
-    use exact_sum::exact_sum;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -284,7 +265,7 @@ mod tests {
                 threads,
                 level,
             },
-            &mut || false,
+            &Stop::default(),
         )
         .unwrap()
     }
@@ -323,26 +304,14 @@ mod tests {
         let means: Vec<f64> = (0..1 << 22).map(score).collect();
         assert!(means.len() >= LONG_SUMMARY);
         let plain = Summary::new(&mut means.clone(), 0.95);
-        assert_eq!(summarise(means.clone(), 0.95, &mut || false), Ok(plain));
-        assert_eq!(summarise(means, 0.95, &mut || true), Err(Error::Interrupted));
+        assert_eq!(summarise(means.clone(), 0.95, &Stop::default()), Ok(plain));
+        assert_eq!(summarise(means, 0.95, &requested()), Err(Error::Interrupted));
     }
 
-    #[test]
-    fn few_draws_a_resample_do_not_delay_a_question() {
-        // Two deltas too far apart for planes: rounding the sums is most of the work.
-        let settings = Settings {
-            resamples: 200_000,
-            seed: &[7],
-            threads: 1,
-            level: Level::best(),
-        };
-        let mut questions = 0;
-        let mut count = || {
-            questions += 1;
-            false
-        };
-        bootstrap_means(&[1e300, 1e-300], settings, &mut count).unwrap();
-        assert!(questions >= 3, "asked {questions} times");
+    fn requested() -> Stop {
+        let stop = Stop::default();
+        stop.request();
+        stop
     }
 
     #[test]
@@ -356,7 +325,7 @@ mod tests {
                     level: Level::best(),
                 };
                 assert_eq!(
-                    bootstrap_means(&deltas, settings, &mut || true),
+                    bootstrap_means(&deltas, settings, &requested()),
                     Err(Error::Interrupted)
                 );
             }

@@ -5,19 +5,20 @@
 
 use super::weights::{pack, unpack};
 use crate::bootstrap::exact_sum::{Planes, bit_range, exact_sum, power_of_two};
+use crate::bootstrap::{paired_deltas, to_f64};
 
 /// The deltas of one comparison.
-pub struct Column {
+pub struct Deltas {
     /// Candidate minus baseline, query by query.
-    pub deltas: Vec<f64>,
+    pub values: Vec<f64>,
     /// The deltas as integers, for exact sums.
     pub planes: Planes,
     /// The rounded deltas, two and two packed; an odd last one is followed by a zero.
     pub pairs: Vec<i32>,
-    /// Value of a unit of the rounded deltas, times `lift`.
+    /// Value of a unit of the rounded deltas, times `magnification`.
     pub unit: f64,
     /// Power of two that keeps tiny deltas out of the subnormals.
-    pub lift: f64,
+    pub magnification: f64,
     /// Sum of the rounded deltas, in units.
     pub sum: i32,
     /// Most that any resample's exact sum lies from its rounded one, in units; zero where the rounding is exact.
@@ -43,41 +44,33 @@ pub struct Description {
     pub losses: usize,
 }
 
-impl Column {
+impl Deltas {
     /// Prepare a comparison of scores paired by position; `None` where deltas or their sums are not finite.
     #[must_use]
     pub fn new(baseline: &[f64], candidate: &[f64]) -> Option<Self> {
-        let deltas: Vec<f64> = baseline
-            .iter()
-            .zip(candidate)
-            .map(|(before, after)| after - before)
-            .collect();
-        let largest = deltas.iter().fold(0.0_f64, |largest, delta| largest.max(delta.abs()));
-        // The largest sum that any resample can have must be finite, so that no mean depends on the order of additions.
-        if deltas.iter().any(|delta| !delta.is_finite()) || !(largest * count(deltas.len())).is_finite() {
-            return None;
-        }
-        let planes = Planes::new(&deltas);
-        let description = describe(baseline, candidate, &deltas, &planes, largest);
+        let values = paired_deltas(baseline, candidate)?;
+        let largest = values.iter().fold(0.0_f64, |largest, delta| largest.max(delta.abs()));
+        let planes = Planes::new(&values);
+        let description = describe(baseline, candidate, &values, &planes, largest);
         let magnitudes = baseline.iter().chain(candidate).map(|score| score.abs() * f64::EPSILON);
         let tolerance = magnitudes.sum::<f64>().min(f64::MAX);
-        let lift = if largest < 1e-250 { power_of_two(900) } else { 1.0 };
-        // Sums of as many rounded deltas stay below 2^30.
+        let magnification = if largest < 1e-250 { power_of_two(900) } else { 1.0 };
+        // Sums of as many rounded values stay below 2^30.
         let bits = 30_u32
-            .saturating_sub(usize::BITS - deltas.len().leading_zeros())
+            .saturating_sub(usize::BITS - values.len().leading_zeros())
             .clamp(1, 15)
             .cast_signed();
-        let (unit, slack) = match bit_range(&deltas) {
+        let (unit, slack) = match bit_range(&values) {
             None => (1.0, 0),
-            Some((low, high)) if high - low <= bits => (power_of_two(low) * lift, 0),
+            Some((low, high)) if high - low <= bits => (power_of_two(low) * magnification, 0),
             // Half a unit a draw, and a little for the rounding of the quotients.
             Some(_) => (
-                largest * lift / (f64::from(bits).exp2() - 1.0),
-                i32::try_from(deltas.len() / 2 + 2).unwrap_or(i32::MAX),
+                largest * magnification / (f64::from(bits).exp2() - 1.0),
+                i32::try_from(values.len() / 2 + 2).unwrap_or(i32::MAX),
             ),
         };
-        let rounded = |query: usize| deltas.get(query).map_or(0, |delta| round(delta * lift / unit));
-        let pairs: Vec<i32> = (0..deltas.len())
+        let rounded = |query: usize| values.get(query).map_or(0, |delta| round(delta * magnification / unit));
+        let pairs: Vec<i32> = (0..values.len())
             .step_by(2)
             .map(|query| pack(rounded(query), rounded(query + 1)))
             .collect();
@@ -87,11 +80,11 @@ impl Column {
             .map(|(first, second)| first + second)
             .sum();
         Some(Self {
-            deltas,
+            values,
             planes,
             pairs,
             unit,
-            lift,
+            magnification,
             sum,
             slack,
             description,
@@ -102,7 +95,7 @@ impl Column {
     /// Standard error of the effect.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
-        self.description.deviation / count(self.deltas.len()).sqrt()
+        self.description.deviation / to_f64(self.values.len()).sqrt()
     }
 }
 
@@ -115,7 +108,7 @@ fn round(quotient: f64) -> i16 {
 }
 
 fn describe(baseline: &[f64], candidate: &[f64], deltas: &[f64], planes: &Planes, largest: f64) -> Description {
-    let queries = count(deltas.len());
+    let queries = to_f64(deltas.len());
     let effect = planes.weighted_sum(deltas, std::iter::repeat_n(1, deltas.len())) / queries;
     let (mut wins, mut losses) = (0, 0);
     let (mut least, mut most, mut magnitude) = (f64::INFINITY, f64::NEG_INFINITY, 0.0_f64);
@@ -143,11 +136,4 @@ fn describe(baseline: &[f64], candidate: &[f64], deltas: &[f64], planes: &Planes
         ties: deltas.len() - wins - losses,
         losses,
     }
-}
-
-/// A number of queries or resamples as a float.
-#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-#[must_use]
-pub fn count(number: usize) -> f64 {
-    number as f64
 }

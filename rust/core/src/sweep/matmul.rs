@@ -1,5 +1,6 @@
 //! Weights times rounded deltas, in exact 32-bit integers.
 
+use super::deltas::Deltas;
 use super::weights::{CHUNK, LANES, PANELS, Weights, unpack};
 use crate::simd::{Kernel, Level, Simd};
 
@@ -7,6 +8,27 @@ use crate::simd::{Kernel, Level, Simd};
 pub const TILE: usize = 4;
 /// Pairs of queries whose weights stay in the first-level cache while all columns pass: 24 KiB of them.
 const BLOCK: usize = 128;
+
+/// The packed rounded deltas of several comparisons, one after the other, filled up with zeros to whole tiles.
+pub struct Matrix {
+    /// Number of comparisons, those that fill up counted.
+    pub width: usize,
+    /// Their packed pairs.
+    pub pairs: Vec<i32>,
+}
+
+impl Matrix {
+    /// Gather the comparisons.
+    pub fn new<'a>(comparisons: impl ExactSizeIterator<Item = &'a Deltas>, queries: usize) -> Self {
+        let width = comparisons.len().next_multiple_of(TILE);
+        let mut pairs = Vec::with_capacity(width * queries.div_ceil(2));
+        for deltas in comparisons {
+            pairs.extend_from_slice(&deltas.pairs);
+        }
+        pairs.resize(width * queries.div_ceil(2), 0);
+        Self { width, pairs }
+    }
+}
 
 /// Add to `sums` the products of 48 resamples with every column.
 ///

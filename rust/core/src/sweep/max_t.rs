@@ -1,4 +1,4 @@
-//! The max-T method: adjusted levels and simultaneous intervals from the resamples that all comparisons share.
+//! The max-T method: adjusted p-values and simultaneous intervals from the resamples that all comparisons share.
 //!
 //! P. H. Westfall and S. S. Young, "Resampling-Based Multiple Testing", 1993, algorithm 4.1 (step-down, free of an
 //! assumption about how the comparisons depend on each other). The statistic of a resample is the distance of its mean
@@ -6,11 +6,23 @@
 
 use std::collections::BTreeMap;
 
-use super::deltas::{Column, count};
+use super::deltas::Deltas;
 use super::weights::CHUNK;
-use super::{Comparison, MaxT, Settings};
-use crate::bootstrap::{Error, reserve};
+use super::{Comparison, Settings};
+use crate::bootstrap::{reserve, to_f64};
+use crate::error::Error;
 use crate::simd::{Kernel, Level, Simd};
+
+/// What the max-T method says of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MaxT {
+    /// Resamples whose largest statistic, over this comparison and the less extreme ones, reaches this one's.
+    pub as_extreme: usize,
+    /// Lower end of the simultaneous interval.
+    pub low: f64,
+    /// Upper end of the simultaneous interval.
+    pub high: f64,
+}
 
 /// What turns the rounded sums of one comparison into statistics.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +52,7 @@ pub struct MaxTMethod {
     order: Vec<usize>,
     /// Family and statistic of every comparison; empty where the method is not wanted.
     statistics: Vec<Statistic>,
-    levels: Vec<f64>,
+    confidence_levels: Vec<f64>,
     as_extreme: Vec<usize>,
     critical: BTreeMap<usize, f64>,
     /// The family of the last comparison of the last group, and its maxima so far.
@@ -49,23 +61,23 @@ pub struct MaxTMethod {
 }
 
 impl MaxTMethod {
-    pub fn new(comparisons: &[Comparison<'_>], columns: &[Column], settings: Settings<'_>) -> Self {
-        let mut order: Vec<usize> = (0..columns.len()).collect();
+    pub fn new(comparisons: &[Comparison<'_>], deltas: &[Deltas], settings: Settings<'_>) -> Self {
+        let mut order: Vec<usize> = (0..deltas.len()).collect();
         let mut statistics = Vec::new();
         if !settings.family_levels.is_empty() {
-            statistics.extend(comparisons.iter().zip(columns).map(|(comparison, column)| {
-                let error = column.standard_error();
+            statistics.extend(comparisons.iter().zip(deltas).map(|(comparison, deltas)| {
+                let error = deltas.standard_error();
                 let varies = error > 0.0;
                 Statistic {
                     family: comparison.family,
-                    centre: column.sum,
+                    centre: deltas.sum,
                     scale: if varies {
-                        column.unit / (count(column.deltas.len()) * (error * column.lift))
+                        deltas.unit / (to_f64(deltas.values.len()) * (error * deltas.magnification))
                     } else {
                         0.0
                     },
                     observed: if varies {
-                        column.description.effect.abs() / error
+                        deltas.description.effect.abs() / error
                     } else {
                         f64::INFINITY
                     },
@@ -82,7 +94,7 @@ impl MaxTMethod {
             order,
             as_extreme: vec![0; statistics.len()],
             statistics,
-            levels: settings.family_levels.to_vec(),
+            confidence_levels: settings.family_levels.to_vec(),
             critical: BTreeMap::new(),
             carried: None,
             resamples: settings.resamples,
@@ -146,7 +158,7 @@ impl MaxTMethod {
             .collect();
         for (&family, &place) in &families {
             // A family that goes on in the next group gets its final value there.
-            let critical = critical_value(of_family(place), self.resamples, self.levels[family]);
+            let critical = critical_value(of_family(place), self.resamples, self.confidence_levels[family]);
             self.critical.insert(family, critical);
         }
         self.carried = families
@@ -155,7 +167,7 @@ impl MaxTMethod {
     }
 
     /// The results of all comparisons, in their own order; none where the method is not wanted.
-    pub fn finish(mut self, columns: &[Column]) -> Vec<MaxT> {
+    pub fn finish(mut self, deltas: &[Deltas]) -> Vec<MaxT> {
         // A less extreme comparison is never the more significant one.
         let (mut family, mut most) = (usize::MAX, 0);
         for &number in self.order.iter().rev().filter(|_| !self.statistics.is_empty()) {
@@ -171,28 +183,29 @@ impl MaxTMethod {
                 self.as_extreme[number] = most;
             }
         }
-        let rows = self.statistics.iter().zip(columns).zip(&self.as_extreme);
-        rows.map(|((statistic, column), &as_extreme)| {
-            let half = self.critical.get(&statistic.family).copied().unwrap_or(0.0) * column.standard_error();
+        let rows = self.statistics.iter().zip(deltas).zip(&self.as_extreme);
+        rows.map(|((statistic, deltas), &as_extreme)| {
+            let half = self.critical.get(&statistic.family).copied().unwrap_or(0.0) * deltas.standard_error();
             MaxT {
                 as_extreme,
-                low: column.description.effect - half,
-                high: column.description.effect + half,
+                low: deltas.description.effect - half,
+                high: deltas.description.effect + half,
             }
         })
         .collect()
     }
 }
 
-/// The smallest maximum that the rest exceed so seldom that the adjusted level is at most one minus `level`.
+/// The smallest maximum that the rest exceed so seldom that the adjusted p-value is at most one minus
+/// `confidence_level`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "between zero and the number of resamples, plus one"
 )]
-fn critical_value<'a>(maxima: impl Iterator<Item = &'a [f64; CHUNK]>, resamples: usize, level: f64) -> f64 {
+fn critical_value<'a>(maxima: impl Iterator<Item = &'a [f64; CHUNK]>, resamples: usize, confidence_level: f64) -> f64 {
     let mut maxima: Vec<f64> = maxima.flatten().copied().take(resamples).collect();
-    let rank = (level * count(resamples + 1)).ceil() as usize;
+    let rank = (confidence_level * to_f64(resamples + 1)).ceil() as usize;
     let rank = rank.clamp(1, resamples) - 1;
     *maxima.select_nth_unstable_by(rank, f64::total_cmp).1
 }

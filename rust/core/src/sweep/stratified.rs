@@ -1,11 +1,15 @@
 //! Averages over datasets, each of which is resampled on its own.
 
-use super::deltas::{Column, count};
+use super::deltas::Deltas;
+use super::draw::for_each_chunk;
 use super::weights::{CHUNK, Scheme};
-use super::{Comparison, Error, GROUP_BYTES, Settings, for_each_chunk, parallel};
+use super::{Comparison, GROUP_BYTES, Settings};
 use crate::bootstrap::exact_sum::{Planes, round_one, round_two};
 use crate::bootstrap::summary::Summary;
-use crate::bootstrap::{Error as Stop, reserve};
+use crate::bootstrap::{reserve, to_f64};
+use crate::error::Error;
+use crate::parallel;
+use crate::stop::Stop;
 
 /// One dataset of a stratified bootstrap.
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +24,9 @@ pub struct Stratum<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::Stop`] when asked to stop, [`Error::NotFinite`] for a comparison that is not finite in some stratum.
-pub fn stratified(
-    strata: &[Stratum<'_>],
-    settings: Settings<'_>,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<Vec<Summary>, Error> {
+/// [`Error::NotFinite`] for a comparison that is not finite in some stratum, [`Error::Interrupted`] when the stop is
+/// requested, [`Error::OutOfMemory`] when the means do not fit.
+pub fn stratified(strata: &[Stratum<'_>], settings: Settings<'_>, stop: &Stop) -> Result<Vec<Summary>, Error> {
     let comparisons = strata.first().map_or(0, |stratum| stratum.comparisons.len());
     let group = (GROUP_BYTES / settings.resamples.saturating_mul(size_of::<f64>())).max(1);
     let mut summaries = Vec::with_capacity(comparisons);
@@ -35,28 +36,25 @@ pub fn stratified(
         let mut totals: Vec<[f64; CHUNK]> = reserve(chunks * width)?;
         totals.resize(chunks * width, [0.0; CHUNK]);
         for stratum in strata {
-            let columns = stratum.comparisons[start..start + width]
+            let members = stratum.comparisons[start..start + width]
                 .iter()
                 .enumerate()
                 .map(|(place, comparison)| {
-                    Column::new(comparison.baseline, comparison.candidate).ok_or(Error::NotFinite(start + place))
+                    Deltas::new(comparison.baseline, comparison.candidate).ok_or(Error::NotFinite {
+                        comparison: start + place,
+                    })
                 });
             let settings = Settings {
                 seed: stratum.seed,
                 ..settings
             };
-            add_means(
-                &columns.collect::<Result<Vec<_>, _>>()?,
-                &mut totals,
-                settings,
-                interrupted,
-            )?;
+            add_means(&members.collect::<Result<Vec<_>, _>>()?, &mut totals, settings, stop)?;
         }
-        let strata = count(strata.len());
-        summaries.extend(parallel::map(width, settings.threads, interrupted, |column| {
-            let totals = totals.iter().skip(column).step_by(width).flatten();
+        let strata = to_f64(strata.len());
+        summaries.extend(parallel::map(width, settings.threads, stop, |place| {
+            let totals = totals.iter().skip(place).step_by(width).flatten();
             let mut means: Vec<f64> = totals.take(settings.resamples).map(|total| total / strata).collect();
-            Summary::new(&mut means, settings.confidence_level)
+            Ok(Summary::new(&mut means, settings.confidence_level))
         })?);
     }
     Ok(summaries)
@@ -64,19 +62,19 @@ pub fn stratified(
 
 /// Add to `totals` the means of all resamples of one stratum, from exact sums.
 fn add_means(
-    columns: &[Column],
+    comparisons: &[Deltas],
     totals: &mut [[f64; CHUNK]],
     settings: Settings<'_>,
-    interrupted: &mut dyn FnMut() -> bool,
-) -> Result<(), Stop> {
-    let queries = columns[0].deltas.len();
+    stop: &Stop,
+) -> Result<(), Error> {
+    let queries = comparisons[0].values.len();
     // One row a query, so that a drawn query is one addition of rows; the two planes of each comparison side by side.
-    let mut table = vec![0_i64; queries * 2 * columns.len()];
-    for (place, column) in columns.iter().enumerate() {
+    let mut table = vec![0_i64; queries * 2 * comparisons.len()];
+    for (place, deltas) in comparisons.iter().enumerate() {
         let mut entries = table
-            .chunks_exact_mut(2 * columns.len())
+            .chunks_exact_mut(2 * comparisons.len())
             .map(|row| &mut row[2 * place..2 * place + 2]);
-        match &column.planes {
+        match &deltas.planes {
             Planes::One { table, .. } => entries.zip(table).for_each(|(entry, planes)| entry[0] = planes[0]),
             Planes::Two { table, .. } => entries
                 .zip(table)
@@ -84,36 +82,32 @@ fn add_means(
             Planes::Wide => _ = entries.next(),
         }
     }
-    let items = totals.chunks_exact_mut(columns.len());
-    for_each_chunk(
-        Scheme::Counts,
-        queries,
-        items,
-        settings,
-        interrupted,
-        |_, _, chunk, totals| {
-            let weights = chunk.fill();
-            let mut sums = vec![0_i64; 2 * columns.len()];
-            for within in 0..CHUNK {
-                sums.fill(0);
-                for (weight, row) in weights.of_resample(within).zip(table.chunks_exact(2 * columns.len())) {
-                    for _ in 0..weight {
-                        for (sum, value) in sums.iter_mut().zip(row) {
-                            *sum += value;
-                        }
+    let items = totals.chunks_exact_mut(comparisons.len());
+    for_each_chunk(Scheme::Counts, queries, items, settings, stop, |_, _, chunk, totals| {
+        let weights = chunk.fill();
+        let mut sums = vec![0_i64; 2 * comparisons.len()];
+        for within in 0..CHUNK {
+            sums.fill(0);
+            for (weight, row) in weights
+                .of_resample(within)
+                .zip(table.chunks_exact(2 * comparisons.len()))
+            {
+                for _ in 0..weight {
+                    for (sum, value) in sums.iter_mut().zip(row) {
+                        *sum += value;
                     }
                 }
-                for ((column, totals), sums) in columns.iter().zip(totals.iter_mut()).zip(sums.as_chunks::<2>().0) {
-                    let sum = match &column.planes {
-                        Planes::One { low, .. } => round_one([sums[0]], *low),
-                        Planes::Two { low, split, .. } => round_two(*sums, *low, *split),
-                        planes @ Planes::Wide => planes.weighted_sum(&column.deltas, weights.of_resample(within)),
-                    };
-                    totals[within] += sum / count(queries);
-                }
             }
-        },
-    )?;
+            for ((deltas, totals), sums) in comparisons.iter().zip(totals.iter_mut()).zip(sums.as_chunks::<2>().0) {
+                let sum = match &deltas.planes {
+                    Planes::One { low, .. } => round_one([sums[0]], *low),
+                    Planes::Two { low, split, .. } => round_two(*sums, *low, *split),
+                    planes @ Planes::Wide => planes.weighted_sum(&deltas.values, weights.of_resample(within)),
+                };
+                totals[within] += sum / to_f64(queries);
+            }
+        }
+    })?;
     Ok(())
 }
 
@@ -172,7 +166,7 @@ mod tests {
                 seed: &[4],
             },
         ];
-        let summaries = stratified(&strata, settings, &mut || false).unwrap();
+        let summaries = stratified(&strata, settings, &Stop::default()).unwrap();
         for (number, summary) in summaries.into_iter().enumerate() {
             let means = strata.map(|stratum| {
                 let (baseline, candidate) = (
@@ -190,7 +184,7 @@ mod tests {
                     threads: 1,
                     level: Level::Portable,
                 };
-                bootstrap_means(&deltas, alone, &mut || false).unwrap()
+                bootstrap_means(&deltas, alone, &Stop::default()).unwrap()
             });
             let mut average: Vec<f64> = means[0]
                 .iter()

@@ -124,18 +124,18 @@ impl Weights {
                 let within = panel * LANES + lane;
                 let numbers = &numbers[within * scheme.numbers(self.queries)..][..scheme.numbers(self.queries)];
                 match scheme {
-                    Scheme::Counts => count(numbers, row),
+                    Scheme::Counts => count_draws(numbers, row),
                     Scheme::RandomSigns => {
                         // CPython drops the low bits of the last word that `getrandbits` does not need.
                         let drop = (32 * numbers.len() - self.queries) % 32;
-                        sign(&mut row[..self.queries], |query| {
+                        assign_signs(&mut row[..self.queries], |query| {
                             let last = usize::from(query / 32 + 1 == numbers.len());
                             numbers[query / 32] >> (query % 32 + last * drop) & 1 == 1
                         });
                     }
                     Scheme::EverySign => {
                         let number = chunk * CHUNK + within;
-                        sign(&mut row[..self.queries], |query| number >> query & 1 == 1);
+                        assign_signs(&mut row[..self.queries], |query| number >> query & 1 == 1);
                     }
                 }
             }
@@ -185,14 +185,14 @@ impl<'a> Chunk<'a> {
 
 /// Count how often each query was drawn. A count fits its 16 bits: a query that makes up 2^15 of the draws would be an
 /// event of probability below 10^-100000.
-pub fn count(draws: &[u32], row: &mut [i16]) {
+pub fn count_draws(draws: &[u32], row: &mut [i16]) {
     row.fill(0);
     for &query in draws {
         row[query as usize] += 1;
     }
 }
 
-fn sign(row: &mut [i16], flipped: impl Fn(usize) -> bool) {
+fn assign_signs(row: &mut [i16], flipped: impl Fn(usize) -> bool) {
     for (query, weight) in row.iter_mut().enumerate() {
         *weight = if flipped(query) { -1 } else { 1 };
     }

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::staging::CORPUS;
 use crate::beir::digest::{Digest, HashName, Hasher};
 use crate::beir::source::file::Source;
 use crate::error::Error;
+use crate::parallel;
 use crate::stop::Stop;
 use crate::text::quote;
 
@@ -187,39 +188,12 @@ pub fn read_corpus(
     let (mut names, mut strangers) = (Vec::new(), Vec::new());
     list(&root, "", true, &mut names, &mut strangers, stop)?;
     let hasher = CorpusHasher::new(hash);
-    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let failure = Mutex::new(None);
-    let work = || {
-        while !ended.load(Ordering::Relaxed) {
-            let start = next.fetch_add(BATCH, Ordering::Relaxed);
-            let Some(batch) = names
-                .get(start..names.len().min(start + BATCH))
-                .filter(|batch| !batch.is_empty())
-            else {
-                return;
-            };
-            let outcome = batch
-                .iter()
-                .try_for_each(|name| hash_document(&root, name, &hasher, counts, stop));
-            if let Err(error) = outcome {
-                failure
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(error);
-                ended.store(true, Ordering::Relaxed);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        // A thread that cannot be started is not needed.
-        for _ in 1..threads {
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
+    let batches: Vec<&[String]> = names.chunks(BATCH).collect();
+    parallel::map(batches.len(), threads, stop, |number| {
+        batches[number]
+            .iter()
+            .try_for_each(|name| hash_document(&root, name, &hasher, counts, stop))
+    })?;
     Ok(FoundCorpus {
         print: hasher.finish(),
         strangers,

@@ -13,6 +13,7 @@ use super::decode::Decoder;
 use super::file::Source;
 use crate::beir::digest::{Digest, HashName};
 use crate::error::Error;
+use crate::parallel;
 
 /// Bytes of a block: a power of two, as the BLAKE3 tree needs, and small enough for the second-level cache.
 const BLOCK: usize = 1 << 18;
@@ -95,15 +96,13 @@ pub fn read<R: Send>(
         }),
         parse,
     };
-    let helpers = threads.min(reading.supply.parallelism()).saturating_sub(1);
-    std::thread::scope(|scope| {
-        // A thread that cannot be started is not needed: the calling thread does all that others leave.
-        for _ in 0..helpers {
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || reading.work());
-        }
+    // Threads that cannot be started are not needed: the calling one does all that others leave.
+    parallel::run(threads.min(reading.supply.parallelism()), |thread| {
         reading.work();
-        let blocks = reading.supply.taken();
-        reading.wait_while(|queue| queue.next < blocks);
+        if thread == 0 {
+            let blocks = reading.supply.taken();
+            reading.wait_while(|queue| queue.next < blocks);
+        }
     });
     let queue = reading.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(failure) = queue.failure {
