@@ -14,7 +14,7 @@ use divan::{Bencher, Divan};
 use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
 use groundkit_core::beir::check::naming::Policy;
 use groundkit_core::beir::check::records::{Judged, Role, check};
-use groundkit_core::beir::record;
+use groundkit_core::beir::record::scan::scan_lines;
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::simd::{Kernel, Level, Simd};
 
@@ -140,7 +140,7 @@ fn parse_in_cache(bencher: Bencher<'_, '_>, (profile, level): (Profile, Level)) 
         type Output = u64;
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> u64 {
-            record::each(simd, self.0, |_, _, record| {
+            scan_lines(simd, self.0, |_, _, record| {
                 black_box(record.expect("a sound record").document_length());
             })
         }

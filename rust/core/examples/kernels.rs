@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use groundkit_core::beir::check::id_table::{Hashing, IdTable, push};
-use groundkit_core::beir::record::parse_line;
+use groundkit_core::beir::record::scan::parse_line;
 use groundkit_core::bootstrap::{Settings, bootstrap_means};
 use groundkit_core::simd::Level;
 use groundkit_core::stop::Stop;

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use groundkit_core::beir::record::{self, Field, NESTING_LIMIT, Record};
+use groundkit_core::beir::record::scan::{NESTING_LIMIT, parse_line, scan_lines};
+use groundkit_core::beir::record::{Field, Record};
 use groundkit_core::simd::{Kernel, Level, Simd};
 use groundkit_core::text::is_space;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -24,7 +25,7 @@ pub fn check(data: &[u8]) {
     for (number, line) in (0..).zip(data.split_inclusive(|&byte| byte == b'\n')) {
         let content = line.strip_suffix(b"\n").unwrap_or(line);
         let row = read_with_serde(content);
-        let found = record::parse_line(content).map(|record| record.map(|record| values(&record)));
+        let found = parse_line(content).map(|record| record.map(|record| values(&record)));
         assert_eq!(
             found.as_ref().ok(),
             row.as_ref(),
@@ -63,7 +64,7 @@ impl Kernel for Each<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Self::Output {
         let mut found = Vec::new();
-        record::each(simd, self.0, |number, line, outcome| {
+        scan_lines(simd, self.0, |number, line, outcome| {
             found.push((number, line.to_vec(), outcome.ok().map(|record| values(&record))));
         });
         found

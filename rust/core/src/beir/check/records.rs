@@ -14,7 +14,9 @@ use super::problem::{Kind, Problems};
 use super::space::Space;
 use crate::beir::digest::HashName;
 use crate::beir::record::classify::best_level;
-use crate::beir::record::{self, Field, Record};
+use crate::beir::record::scan::scan_lines;
+use crate::beir::record::string::RawString;
+use crate::beir::record::{Field, Record};
 use crate::beir::source::file::Source;
 use crate::beir::source::lines::{Content, Region, read};
 use crate::error::Error;
@@ -173,7 +175,7 @@ impl Kernel for Examine<'_> {
     fn run<S: Simd>(self, simd: S) -> Found {
         let mut found = Found::default();
         let bytes = self.region.bytes;
-        found.lines = record::each(simd, bytes, |number, line, outcome| match outcome {
+        found.lines = scan_lines(simd, bytes, |number, line, outcome| match outcome {
             Err(fault) => found.problems.add_fault(&fault, number + 1),
             Ok(record) => {
                 let offset = self.region.offset + (line.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
@@ -441,7 +443,7 @@ fn find_lines(source: &Source, ids: &HashSet<String>, threads: usize) -> Result<
     let parse = |region: Region<'_>| {
         let mut found = Vec::new();
         let lines = each_record(region, |number, _, record| {
-            if let Some(id) = record.id.text().map(record::RawString::decode)
+            if let Some(id) = record.id.text().map(RawString::decode)
                 && let Some(id) = ids.get(id.as_ref())
             {
                 found.push((id, number + 1));
@@ -469,7 +471,7 @@ fn each_record<'a>(region: Region<'a>, visit: impl FnMut(u64, &'a [u8], Record<'
         type Output = u64;
         #[inline(always)]
         fn run<S: Simd>(mut self, simd: S) -> u64 {
-            record::each(simd, self.0.bytes, |number, line, outcome| {
+            scan_lines(simd, self.0.bytes, |number, line, outcome| {
                 if let Ok(record) = outcome {
                     self.1(number, line, record);
                 }
