@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use groundkit_core::beir::check::space::Space;
-use groundkit_core::beir::output::adapt::{Adaptation, Layout, Pair};
+use groundkit_core::beir::output::adapt::{Adaptation, Pair};
 use groundkit_core::beir::output::fingerprint::{self, CorpusPrint, OutputPrint, ReadAgain};
+use groundkit_core::beir::output::layout::Layout;
 use groundkit_core::beir::output::staging::Output;
 use groundkit_core::beir::source::file::Source;
 use groundkit_core::beir::source::lines;

@@ -2,6 +2,7 @@
 
 pub mod id_table;
 pub mod identifier;
+pub mod judged;
 pub mod mapping;
 pub mod naming;
 pub mod problem;

@@ -7,7 +7,15 @@ use foldhash::quality::RandomState;
 
 use super::identifier::{check_document_id, is_judgment_id};
 use super::mapping::adapted_id;
-use super::records::Role;
+
+/// What the records of a file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `corpus.jsonl`
+    Documents,
+    /// `queries.jsonl`
+    Queries,
+}
 
 /// Exceptions from the strict rules; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use rustix::io::Errno;
 
 use super::fingerprint::{CorpusHasher, FilePrint, HashingWriter, OutputPrint};
 use super::judgments;
-use super::staging::{CORPUS, JUDGMENTS, Output, PROVENANCE, Staging, create};
+use super::layout::{CORPUS, JUDGMENTS, Layout, PROVENANCE};
+use super::staging::{Output, Staging, create};
 use super::system_calls;
 use crate::beir::check::identifier::DOCUMENT_SUFFIX;
 use crate::beir::check::records::{Checked, Document};
@@ -33,16 +34,6 @@ pub struct Pair<'a> {
     pub document: &'a str,
     /// Its name in the corpus.
     pub document_name: &'a str,
-}
-
-/// Where documents stand below `corpus`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// All in one directory.
-    #[default]
-    Flat,
-    /// In 256 directories, by the first byte of the BLAKE3 hash of the name.
-    Sharded,
 }
 
 /// A checked dataset, and how it is written.
@@ -315,8 +306,9 @@ fn read_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beir::check::naming::Policy;
-    use crate::beir::check::records::{Judged, Role, check};
+    use crate::beir::check::judged::Judged;
+    use crate::beir::check::naming::{Policy, Role};
+    use crate::beir::check::records::check;
     use crate::beir::check::space::Space;
     use crate::beir::source::file::Source;
     use crate::stop::Stop;

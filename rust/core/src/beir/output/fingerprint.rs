@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::staging::CORPUS;
+use super::layout::CORPUS;
 use crate::beir::digest::{Digest, HashName, Hasher};
 use crate::beir::source::file::Source;
 use crate::error::Error;

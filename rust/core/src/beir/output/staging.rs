@@ -19,24 +19,12 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::adapt::Layout;
+use super::capacity::Capacity;
+use super::layout::{CORPUS, FILES, JUDGMENTS, Layout};
 use super::system_calls;
 use crate::beir::check::space::Space;
 use crate::error::Error;
 use crate::stop::Stop;
-
-/// What a published output holds, in the order of publication: judgments come last, since they name the documents.
-pub const CORPUS: &str = "corpus";
-/// See [`CORPUS`].
-pub const JUDGMENTS: &str = "judgments.jsonl";
-
-/// The names of mapped identifiers.
-pub const ID_MAP: &str = "id-map.parquet";
-/// What the dataset was made of.
-pub const PROVENANCE: &str = "adaptation.json";
-
-/// The files that a run replaces, or removes where it writes none: they tell about another corpus.
-const FILES: [&str; 3] = [JUDGMENTS, ID_MAP, PROVENANCE];
 
 const STAGING_SUFFIX: &str = ".groundkit-staging";
 const JOURNAL: &str = "journal";
@@ -216,9 +204,8 @@ impl Output {
             Err(Error::Output { message }) => return Ok(vec![message]),
             Err(error) => return Err(error),
         };
-        let shortages = space
-            .shortages_in(&directory, layout)
-            .map_err(|error| self.failure("examine", "", error))?;
+        let capacity = Capacity::of(&directory).map_err(|error| self.failure("examine", "", error))?;
+        let shortages = capacity.find_shortages(space, layout);
         let path = crate::text::quote(&self.path.to_string_lossy());
         let mut obstacles: Vec<_> = shortages
             .iter()
