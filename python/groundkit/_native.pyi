@@ -1,7 +1,8 @@
 from array import array
 from collections.abc import Callable
 from os import PathLike
-from typing import TypeAlias, final
+from types import TracebackType
+from typing import Self, TypeAlias, final
 
 from polars import DataFrame
 
@@ -25,13 +26,22 @@ class Dataset:
     def splits(self) -> list[str]: ...
 
 @final
+class Problem:
+    @property
+    def kind(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def message(self) -> str: ...
+
+@final
 class QrelsFile:
     @property
     def name(self) -> str: ...
     @property
     def rows(self) -> Columns: ...
     @property
-    def problems(self) -> list[tuple[str, int, str]]: ...
+    def problems(self) -> list[Problem]: ...
     @property
     def problem_counts(self) -> dict[str, int]: ...
     @property
@@ -44,7 +54,7 @@ class CheckedFile:
     @property
     def name(self) -> str: ...
     @property
-    def problems(self) -> list[tuple[str, int, str]]: ...
+    def problems(self) -> list[Problem]: ...
     @property
     def problem_counts(self) -> dict[str, int]: ...
     @property
@@ -60,7 +70,7 @@ class CheckedFile:
     @property
     def character_count(self) -> int: ...
     @property
-    def places(self) -> Columns: ...
+    def judged_lines(self) -> Columns: ...
 
 def read_qrels(
     dataset: Dataset,
@@ -94,6 +104,42 @@ def paired_bootstrap(
     level: str | None = None,
 ) -> tuple[float, float, float, int, int] | None: ...
 def levels() -> list[str]: ...
+
+@final
+class CorpusFingerprint:
+    @property
+    def document_count(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+
+@final
+class FileFingerprint:
+    @property
+    def size(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+
+@final
+class FoundCorpus:
+    @property
+    def fingerprint(self) -> CorpusFingerprint: ...
+    @property
+    def other_entries(self) -> list[str]: ...
+
+@final
+class WrittenOutput:
+    @property
+    def corpus(self) -> CorpusFingerprint: ...
+    @property
+    def files(self) -> dict[str, FileFingerprint]: ...
+    def publish(self, record: bytes) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
 def read_corpus(
     output: str | PathLike[str],
     *,
@@ -101,29 +147,28 @@ def read_corpus(
     bytes_total: int = 0,
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
-) -> tuple[int, int, str, list[str]]: ...
-def hash_file(
+) -> FoundCorpus: ...
+def read_file(
     directory: str | PathLike[str],
     name: str,
     *,
     hash: str = "blake3",
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
-) -> tuple[int, str | None]: ...
+) -> FileFingerprint: ...
 def find_obstacles(output: str | PathLike[str], corpus: CheckedFile | None, *, sharded: bool = False) -> list[str]: ...
-def publish(
+def write_output(
     output: str | PathLike[str],
     *,
     corpus: CheckedFile,
     queries: CheckedFile,
     pairs: DataFrame,
-    others: list[tuple[str, bytes]],
+    files: list[tuple[str, bytes]],
     sharded: bool = False,
-    describe: Callable[[int, int, str, list[tuple[str, int, str]]], bytes],
     durable: bool = False,
     progress: Callable[[int, int, int], object] | None = None,
     threads: int | None = None,
-) -> None: ...
+) -> WrittenOutput: ...
 
 Row: TypeAlias = tuple[
     tuple[float, float, int, int, int],

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias, cast, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from groundkit._native import __version__, hash_file, read_corpus
+from groundkit._native import __version__, read_corpus, read_file
 from groundkit.errors import EvalError
 from groundkit.evals.arguments import require_threads
 from groundkit.evals.files import describe_first_fault, read_regular_file
@@ -28,7 +28,7 @@ _Digest: TypeAlias = Annotated[
 ADAPTATION_FILE: Final = "adaptation.json"
 JUDGMENTS_FILE: Final = "judgments.jsonl"
 
-_SHOWN_STRANGERS: Final = 5
+_SHOWN_ENTRIES: Final = 5
 _SHOWN_QUOTES: Final = 10
 
 
@@ -228,28 +228,28 @@ def _watch_part(watch: Watch | None, bytes_before: int, bytes_total: int, docume
 
 
 def _compare_corpus(directory: Path, expected: OutputCorpus, threads: int | None, watch: Watch | None) -> list[str]:
-    documents, size, digest, strangers = read_corpus(
-        directory, hash=expected.hash, bytes_total=expected.bytes, progress=watch, threads=threads
-    )
+    found = read_corpus(directory, hash=expected.hash, bytes_total=expected.bytes, progress=watch, threads=threads)
+    corpus = found.fingerprint
     differences = []
-    if documents != expected.documents:
-        what = "missing" if documents < expected.documents else "there in addition"
-        differences.append(f"corpus: {abs(documents - expected.documents):,} documents are {what}")
-    elif digest != expected.digest:
-        what = "names or texts" if size == expected.bytes else "texts"
+    if corpus.document_count != expected.documents:
+        what = "missing" if corpus.document_count < expected.documents else "there in addition"
+        differences.append(f"corpus: {abs(corpus.document_count - expected.documents):,} documents are {what}")
+    elif corpus.digest != expected.digest:
+        what = "names or texts" if corpus.size == expected.bytes else "texts"
         differences.append(f"corpus: {what} of documents differ")
-    if strangers:
-        more = f" and {len(strangers) - _SHOWN_STRANGERS} more" if len(strangers) > _SHOWN_STRANGERS else ""
-        differences.append(f"corpus: entries that are no documents: {', '.join(strangers[:_SHOWN_STRANGERS])}{more}")
+    others = found.other_entries
+    if others:
+        more = f" and {len(others) - _SHOWN_ENTRIES} more" if len(others) > _SHOWN_ENTRIES else ""
+        differences.append(f"corpus: entries that are no documents: {', '.join(others[:_SHOWN_ENTRIES])}{more}")
     return differences
 
 
 def _is_same(directory: Path, name: str, expected: OutputFile, threads: int | None, watch: Watch | None) -> bool:
     try:
-        found = hash_file(directory, name, hash=expected.hash, progress=watch, threads=threads)
+        found = read_file(directory, name, hash=expected.hash, progress=watch, threads=threads)
     except EvalError:
         return False
-    return found == (expected.bytes, expected.digest)
+    return (found.size, found.digest) == (expected.bytes, expected.digest)
 
 
 def _compare_quotes(directory: Path) -> list[str]:

@@ -16,9 +16,7 @@ use groundkit_core::beir::check::judged::Judged;
 use groundkit_core::beir::check::naming::{Policy, Role};
 use groundkit_core::beir::check::records::check;
 use groundkit_core::beir::record::scan::scan_lines;
-use groundkit_core::beir::record::scan::scan_lines;
 use groundkit_core::beir::source::file::Source;
-use groundkit_core::simd::{Kernel, Level, Simd};
 use groundkit_core::simd::{Kernel, Level, Simd};
 
 /// As large as the blocks that the reader takes.

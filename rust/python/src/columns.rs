@@ -49,6 +49,14 @@ pub fn import(table: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     reader.and_then(Iterator::collect).map_err(|error| to_python(&error))
 }
 
+/// Find a column by its name.
+pub fn column<'a>(batch: &'a RecordBatch, name: &str) -> PyResult<&'a dyn Array> {
+    batch
+        .column_by_name(name)
+        .map(AsRef::as_ref)
+        .ok_or_else(|| PyValueError::new_err(format!("no column {name}")))
+}
+
 /// The strings of a column of any string type.
 pub fn strings(column: &dyn Array) -> PyResult<Box<dyn Iterator<Item = &str> + '_>> {
     Ok(match column.data_type() {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Int64Array, LargeStringArray, UInt8Array, UInt64Array};
+use arrow_array::{Int64Array, LargeStringArray, UInt64Array};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use groundkit_core::beir::check::judged::Judged;
 use groundkit_core::beir::check::mapping::adapted_id;
 use groundkit_core::beir::check::naming::{Policy, Role};
-use groundkit_core::beir::check::problem::Problems;
+use groundkit_core::beir::check::problem::{self, Problems};
 use groundkit_core::beir::check::qrels::{Accepts, Qrels, Strings};
-use groundkit_core::beir::check::records::{Checked, check};
+use groundkit_core::beir::check::records::{self, check};
 use groundkit_core::beir::digest::HashName;
 use groundkit_core::beir::source::dataset;
 use groundkit_core::beir::source::file::Source;
@@ -23,18 +23,26 @@ use groundkit_core::stop::Stop;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::columns::{Columns, import, strings};
+use crate::columns::{Columns, column, import, strings};
 use crate::error::{run, run_watched};
 use crate::interrupt::Watcher;
 
-/// A kept problem: its kind, its line and its message.
-type Kept = (&'static str, u64, String);
+/// Something that is wrong with one line.
+#[pyclass(frozen, get_all, module = "groundkit._native")]
+pub struct Problem {
+    kind: &'static str,
+    line: u64,
+    /// What is wrong, for people; names file and line.
+    message: String,
+}
 
-fn kept(problems: &Problems, file: &str) -> Vec<Kept> {
-    problems
-        .kept()
-        .map(|problem| (problem.kind.name(), problem.line, problem.message(file)))
-        .collect()
+fn kept(problems: &Problems, file: &str) -> Vec<Problem> {
+    let problem = |problem: &problem::Problem| Problem {
+        kind: problem.kind.name(),
+        line: problem.line,
+        message: problem.message(file),
+    };
+    problems.kept().map(problem).collect()
 }
 
 fn counts(problems: &Problems) -> BTreeMap<&'static str, u64> {
@@ -84,7 +92,7 @@ impl QrelsFile {
     }
 
     #[getter]
-    fn problems(&self) -> Vec<Kept> {
+    fn problems(&self) -> Vec<Problem> {
         kept(&self.problems, self.source.name())
     }
 
@@ -154,7 +162,7 @@ fn string_array(strings: Strings) -> PyResult<LargeStringArray> {
 
 /// `corpus.jsonl` or `queries.jsonl`, read whole and checked; it stays open.
 #[pyclass(frozen, module = "groundkit._native")]
-pub struct CheckedFile(pub Arc<Checked>);
+pub struct CheckedFile(pub Arc<records::CheckedFile>);
 
 #[pymethods]
 impl CheckedFile {
@@ -165,7 +173,7 @@ impl CheckedFile {
     }
 
     #[getter]
-    fn problems(&self) -> Vec<Kept> {
+    fn problems(&self) -> Vec<Problem> {
         kept(&self.0.problems, self.0.source.name())
     }
 
@@ -212,18 +220,11 @@ impl CheckedFile {
         self.0.characters
     }
 
-    /// For each judged identifier the line of its record (0 where there is none) and whether it is empty (0 or 1).
+    /// The line of the record of each judged identifier, 0 where there is none.
     #[getter]
-    fn places(&self) -> PyResult<Columns> {
-        let places = &self.0.places;
-        let lines = places.iter().map(|place| place.map_or(0, |place| place.line));
-        let empty = places
-            .iter()
-            .map(|place| u8::from(place.is_some_and(|place| place.is_empty)));
-        Columns::new([
-            ("line", Arc::new(UInt64Array::from_iter_values(lines)) as _),
-            ("is_empty", Arc::new(UInt8Array::from_iter_values(empty)) as _),
-        ])
+    fn judged_lines(&self) -> PyResult<Columns> {
+        let lines = self.0.judged_lines.iter().map(|line| line.unwrap_or(0));
+        Columns::new([("line", Arc::new(UInt64Array::from_iter_values(lines)) as _)])
     }
 }
 
@@ -248,16 +249,11 @@ pub fn check_records(
     let batches = import(judged)?;
     let mut ids = Vec::new();
     for batch in &batches {
-        let column = |name: &str| {
-            batch
-                .column_by_name(name)
-                .ok_or_else(|| PyValueError::new_err(format!("no column {name}")))
-        };
-        let relevant = column("relevant")?;
+        let relevant = column(batch, "relevant")?;
         let relevant = relevant
             .as_boolean_opt()
             .ok_or_else(|| PyValueError::new_err("relevant must be boolean"))?;
-        for (id, relevant) in strings(column("id")?)?.zip(relevant) {
+        for (id, relevant) in strings(column(batch, "id")?)?.zip(relevant) {
             ids.push((id.as_bytes(), relevant.unwrap_or(false)));
         }
     }

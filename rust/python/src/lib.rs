@@ -19,9 +19,12 @@ mod _native {
     #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]
-    use crate::inspect::{CheckedFile, Dataset, QrelsFile, check_records, read_qrels};
+    use crate::inspect::{CheckedFile, Dataset, Problem, QrelsFile, check_records, read_qrels};
     #[pymodule_export]
-    use crate::publish::{find_obstacles, hash_file, publish, read_corpus};
+    use crate::publish::{
+        CorpusFingerprint, FileFingerprint, FoundCorpus, WrittenOutput, find_obstacles, read_corpus, read_file,
+        write_output,
+    };
     #[pymodule_export]
     use crate::scores::ScoreReader;
     #[pymodule_export]

@@ -2,11 +2,10 @@
 
 import os
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from groundkit._native import find_obstacles, publish
+from groundkit._native import WrittenOutput, find_obstacles, write_output
 from groundkit.errors import EvalError
 from groundkit.evals.arguments import require_choice
 from groundkit.evals.beir.inspect import QRELS_DIR, CheckedDataset, check_dataset
@@ -84,17 +83,17 @@ def adapt_beir_dataset(
         inspection = add_obstacles(dataset.inspection, obstacles)
         if not inspection.admissible or dataset.corpus is None or dataset.queries is None:
             raise make_refusal(inspection)
-        publish(
+        with write_output(
             destination,
             corpus=dataset.corpus,
             queries=dataset.queries,
             pairs=dataset.relevant.sort("query", "document"),  # by code point
-            others=[(ID_MAP_FILE, write_id_map(dataset.id_map))] if policy.maps_ids else [],
+            files=[(ID_MAP_FILE, write_id_map(dataset.id_map))] if policy.maps_ids else [],
             sharded=layout == "sharded",
             durable=durable,
-            describe=partial(_describe, dataset, policy, layout, hash),
             progress=report("output", inspection.document_count),
-        )
+        ) as written:
+            written.publish(_record(dataset, written, policy, layout, hash).encode())
     return BeirAdaptationReport(
         source_dir=inspection.source_dir,
         output_dir=str(destination),
@@ -112,40 +111,35 @@ def adapt_beir_dataset(
     )
 
 
-def _describe(
-    dataset: CheckedDataset,
-    policy: BeirPolicy,
-    layout: Layout,
-    hash: HashName,
-    documents: int,
-    corpus_bytes: int,
-    corpus_digest: str,
-    written: list[tuple[str, int, str]],
-) -> bytes:
+def _record(
+    dataset: CheckedDataset, written: WrittenOutput, policy: BeirPolicy, layout: Layout, hash: HashName
+) -> AdaptationRecord:
+    """Record what was read and what was written."""
     inspection = dataset.inspection
-    files = {
+    sources = {
         CORPUS_FILE: dataset.corpus,
         QUERIES_FILE: dataset.queries,
         f"{QRELS_DIR}/{inspection.split}.tsv": dataset.qrels,
     }
+    corpus = written.corpus
     return AdaptationRecord(
         split=inspection.split,
         layout=layout,
         policy=policy.model_dump(),
         counts={
-            "document_count": documents,
+            "document_count": corpus.document_count,
             "query_count": inspection.query_count,
             "relevance_pair_count": inspection.relevance_pair_count,
             "total_characters": inspection.total_characters,
         },
         sources=tuple(
             SourceFile(name=name, kept_as=file.name, bytes=file.size, **{hash: file.digest})
-            for name, file in files.items()
+            for name, file in sources.items()
             if file is not None
         ),
-        corpus=OutputCorpus(documents=documents, bytes=corpus_bytes, **{hash: corpus_digest}),
-        files={name: OutputFile(bytes=size, **{hash: digest}) for name, size, digest in written},
-    ).encode()
+        corpus=OutputCorpus(documents=corpus.document_count, bytes=corpus.size, **{hash: corpus.digest}),
+        files={name: OutputFile(bytes=file.size, **{hash: file.digest}) for name, file in written.files.items()},
+    )
 
 
 def _resolve_output(output: str | os.PathLike[str]) -> Path:

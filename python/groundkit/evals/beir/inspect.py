@@ -81,8 +81,8 @@ class CheckedDataset:
         corpus: The corpus; `None` where it could not be read.
         queries: The queries; `None` where they could not be read.
         qrels: The qrels; `None` where they could not be read.
-        documents: The documents that the qrels name (`id`, `relevant`, `line`), in the order of `corpus.places`.
-        judged_queries: The queries that the qrels name, in the order of `queries.places`.
+        documents: The documents that the qrels name (`id`, `relevant`, `line`), in the order of `corpus.judged_lines`.
+        judged_queries: The queries that the qrels name, in the order of `queries.judged_lines`.
         relevant: The relevant pairs (`query`, `document`), in any order.
         id_map: The identifiers that get another name (`kind`, `source_id`, `adapted_id`).
     """
@@ -146,7 +146,7 @@ def check_dataset(
 
     check = partial(_check_file, dataset, policy=policy, hash=hash, problems=problems)
     corpus = check(CORPUS_FILE, documents, watch=report("corpus", None))
-    absent_documents = tables.find_absent(documents, corpus.places) if corpus else documents.clear()
+    absent_documents = tables.find_absent(documents, corpus.judged_lines) if corpus else documents.clear()
     dropped_pair_count = 0
     if policy.unknown_documents == "drop":
         known = tables.drop_documents(relevant, absent_documents)
@@ -155,7 +155,7 @@ def check_dataset(
 
     judged_queries = tables.list_queries(rows, relevant, min_relevance)
     queries = check(QUERIES_FILE, judged_queries, watch=report("queries", None))
-    absent_queries = tables.find_absent(judged_queries, queries.places) if queries else judged_queries.clear()
+    absent_queries = tables.find_absent(judged_queries, queries.judged_lines) if queries else judged_queries.clear()
     id_map = tables.make_id_map(
         corpus.mapped if corpus and policy.document_ids == "map" else None,
         queries.mapped if queries and policy.query_ids == "map" else None,

@@ -71,15 +71,14 @@ def list_identifiers(rows: pl.DataFrame, column: str, min_relevance: int = 1) ->
     return marked.unique("id", keep="first", maintain_order=True).collect()
 
 
-def find_absent(identifiers: pl.DataFrame, places: Columns) -> pl.DataFrame:
+def find_absent(identifiers: pl.DataFrame, record_lines: Columns) -> pl.DataFrame:
     """Find the identifiers that have no record.
 
     Args:
         identifiers: As `list_identifiers` gives them.
-        places: For each of them the line of its record, 0 where there is none.
+        record_lines: For each of them the line of its record, 0 where there is none.
     """
-    record_lines = pl.DataFrame(places)["line"]
-    return identifiers.filter(record_lines == 0)
+    return identifiers.filter(pl.DataFrame(record_lines)["line"] == 0)
 
 
 def drop_documents(pairs: pl.DataFrame, absent: pl.DataFrame) -> pl.DataFrame:

@@ -66,8 +66,8 @@ class Problems:
         """Take over what a native reader found in a file."""
         for kind, count in checked.problem_counts.items():
             self.count(kind, count)
-        for kind, line, message in checked.problems:
-            self.kept.append(BeirProblem(kind=kind, file=file, line=line, message=message))
+        for problem in checked.problems:
+            self.kept.append(BeirProblem(kind=problem.kind, file=file, line=problem.line, message=problem.message))
 
     def select(self) -> tuple[BeirProblem, ...]:
         """Select those that a result has, in the order of files and lines."""

@@ -21,22 +21,9 @@ use crate::beir::source::lines::{Content, Region, read};
 use crate::error::Error;
 use crate::simd::{Kernel, Simd};
 
-/// Where the record of a judged identifier stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// First byte of its line in the file.
-    pub offset: u64,
-    /// Bytes of the line, its line feed included.
-    pub length: u64,
-    /// The line, from 1.
-    pub line: u64,
-    /// Whether the document has neither title nor text, or the query no text.
-    pub is_empty: bool,
-}
-
 /// A file that was read once, whole.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedFile {
     /// The open file.
     pub source: Source,
     /// What its records are.
@@ -57,8 +44,8 @@ pub struct Checked {
     pub characters: u64,
     /// The space that all texts take.
     pub space: Space,
-    /// The first record of each judged identifier, in the order of [`Judged`].
-    pub places: Vec<Option<Place>>,
+    /// The line of the first record of each judged identifier, in the order of [`Judged`].
+    pub judged_lines: Vec<Option<u64>>,
     /// What is wrong.
     pub problems: Problems,
     visited: AtomicU64,
@@ -66,7 +53,7 @@ pub struct Checked {
 
 /// What the lines of one region gave.
 #[derive(Default)]
-struct Found {
+struct RegionSummary {
     lines: u64,
     records: u64,
     /// Identifiers of the documents left out, and how many they are.
@@ -80,7 +67,7 @@ struct Found {
     hashes: Vec<FoldedHash>,
     id_lines: Vec<u32>,
     arena: Vec<u8>,
-    judged: Vec<(u32, Place)>,
+    judged: Vec<(u32, u64)>,
     problems: Problems,
 }
 
@@ -92,24 +79,14 @@ struct Examine<'a> {
 }
 
 impl Kernel for Examine<'_> {
-    type Output = Found;
+    type Output = RegionSummary;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Found {
-        let mut found = Found::default();
-        let bytes = self.region.bytes;
-        found.lines = scan_lines(simd, bytes, |number, line, outcome| match outcome {
+    fn run<S: Simd>(self, simd: S) -> RegionSummary {
+        let mut found = RegionSummary::default();
+        found.lines = scan_lines(simd, self.region.bytes, |number, _, outcome| match outcome {
             Err(fault) => found.problems.add_fault(&fault, number + 1),
-            Ok(record) => {
-                let offset = self.region.offset + (line.as_ptr() as usize - bytes.as_ptr() as usize) as u64;
-                let place = Place {
-                    offset,
-                    length: line.len() as u64,
-                    line: number + 1,
-                    is_empty: false,
-                };
-                self.add_record(&record, place, &mut found);
-            }
+            Ok(record) => self.add_record(&record, number + 1, &mut found),
         });
         found
     }
@@ -117,8 +94,7 @@ impl Kernel for Examine<'_> {
 
 impl Examine<'_> {
     #[inline(always)]
-    fn add_record(&self, record: &Record<'_>, mut place: Place, found: &mut Found) {
-        let line = place.line;
+    fn add_record(&self, record: &Record<'_>, line: u64, found: &mut RegionSummary) {
         let Some(id) = record.id.text().filter(|id| !id.is_empty()) else {
             found.problems.add(Kind::MissingId, line, || (String::new(), None));
             return;
@@ -155,8 +131,7 @@ impl Examine<'_> {
                     let name = if is_renamed { id.len().min(NAME_LIMIT) } else { id.len() };
                     found.space.add(bytes, name);
                 }
-                place.is_empty = characters == 0;
-                if place.is_empty && is_text {
+                if characters == 0 && is_text {
                     if self.policy.drop_empty && !is_relevant {
                         is_dropped = true;
                     } else {
@@ -177,8 +152,7 @@ impl Examine<'_> {
                     None => found.problems.add(Kind::MissingText, line, || (String::new(), None)),
                     Some(text) => {
                         let characters = text.strip().characters();
-                        place.is_empty = characters == 0;
-                        if place.is_empty {
+                        if characters == 0 {
                             found.problems.add(Kind::EmptyQuery, line, subject);
                         }
                         found.characters += characters as u64;
@@ -199,23 +173,23 @@ impl Examine<'_> {
         found.id_lines.push(u32::try_from(line).unwrap_or(u32::MAX));
         id_table::push(&mut found.arena, id);
         if let Some(position) = judged {
-            found.judged.push((position, place));
+            found.judged.push((position, line));
         }
     }
 }
 
 /// The sum of the regions so far, in file order.
-struct Sum {
+struct FileSummary {
     role: Role,
-    found: Found,
+    found: RegionSummary,
     table: IdTable,
-    places: Vec<Option<Place>>,
+    judged_lines: Vec<Option<u64>>,
     naming: Naming,
     map_ids: bool,
 }
 
-impl Sum {
-    fn add(&mut self, more: Found) {
+impl FileSummary {
+    fn add(&mut self, more: RegionSummary) {
         let lines_before = self.found.lines;
         self.found.lines += more.lines;
         self.found.records += more.records;
@@ -225,11 +199,8 @@ impl Sum {
         self.found.characters += more.characters;
         self.found.space.append(more.space);
         self.found.problems.append(more.problems, lines_before);
-        for (position, place) in more.judged {
-            self.places[position as usize].get_or_insert(Place {
-                line: place.line + lines_before,
-                ..place
-            });
+        for (position, line) in more.judged {
+            self.judged_lines[position as usize].get_or_insert(line + lines_before);
         }
         let problems = &mut self.found.problems;
         self.table.insert_all(&more.hashes, &more.arena, |position, id, found| {
@@ -254,7 +225,7 @@ impl Sum {
     }
 }
 
-impl Sum {
+impl FileSummary {
     /// List the identifiers that get another name, those too that are spelled like a name that one of them gets.
     fn list_mapped(&mut self, hashing: &Hashing) -> Vec<Box<str>> {
         let text = |id: &[u8]| Box::<str>::from(String::from_utf8_lossy(id));
@@ -291,7 +262,7 @@ impl Sum {
 /// Only where a hash was taken, a second reading notices that the content changed and size and time did not.
 ///
 /// # Errors
-/// As [`read`]; what is wrong with the content is in [`Checked::problems`] instead.
+/// As [`read`]; what is wrong with the content is in [`CheckedFile::problems`] instead.
 pub fn check(
     source: Source,
     role: Role,
@@ -299,13 +270,13 @@ pub fn check(
     policy: Policy,
     hash: Option<HashName>,
     threads: usize,
-) -> Result<Checked, Error> {
+) -> Result<CheckedFile, Error> {
     let level = best_level();
-    let mut sum = Sum {
+    let mut sum = FileSummary {
         role,
-        found: Found::default(),
+        found: RegionSummary::default(),
         table: IdTable::default(),
-        places: vec![None; judged.len()],
+        judged_lines: vec![None; judged.len()],
         naming: Naming::new(role, policy.map_ids),
         map_ids: policy.map_ids,
     };
@@ -344,7 +315,7 @@ pub fn check(
             }
         }
     }
-    Ok(Checked {
+    Ok(CheckedFile {
         source,
         role,
         content,
@@ -355,7 +326,7 @@ pub fn check(
         mapped,
         characters: sum.found.characters,
         space: sum.found.space,
-        places: sum.places,
+        judged_lines: sum.judged_lines,
         problems,
         visited: AtomicU64::new(0),
     })
@@ -406,15 +377,15 @@ fn each_record<'a>(region: Region<'a>, visit: impl FnMut(u64, &'a [u8], Record<'
 
 /// A document as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document<'a> {
+pub struct RecordText<'a> {
     /// `_id` as the corpus spells it.
     pub id: Cow<'a, str>,
     /// Title, blank line and text; empty where it has neither.
     pub text: Cow<'a, str>,
 }
 
-impl Checked {
-    /// How many documents [`Checked::for_each_document`] has visited so far, in all calls.
+impl CheckedFile {
+    /// How many documents [`CheckedFile::for_each_record`] has visited so far, in all calls.
     #[must_use]
     pub fn visited(&self) -> u64 {
         self.visited.load(Ordering::Relaxed)
@@ -428,10 +399,10 @@ impl Checked {
     /// # Errors
     /// [`Error::Changed`] when a byte, the size, the inode or the modification time differs, what `visit` returns, and
     /// as [`read`].
-    pub fn for_each_document(
+    pub fn for_each_record(
         &self,
         threads: usize,
-        visit: &(impl Fn(Document<'_>) -> Result<(), Error> + Sync),
+        visit: &(impl Fn(RecordText<'_>) -> Result<(), Error> + Sync),
     ) -> Result<(), Error> {
         let parse = |region: Region<'_>| {
             let mut outcome = Ok(());
@@ -448,7 +419,7 @@ impl Checked {
                             .text()
                             .map_or(Cow::Borrowed(""), |text| text.strip().decode()),
                     };
-                    let document = Document { id: id.decode(), text };
+                    let document = RecordText { id: id.decode(), text };
                     // A file system may take a while for each.
                     outcome = self.source.stop().check().and_then(|()| visit(document));
                 }
@@ -476,7 +447,7 @@ mod tests {
         role: Role,
         judged: &[(&str, bool)],
         threads: usize,
-    ) -> (Checked, tempfile::TempDir) {
+    ) -> (CheckedFile, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f.jsonl"), content).unwrap();
         let source = Source::open(directory.path(), "f.jsonl").unwrap();
@@ -544,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn judged_records_are_placed_and_read_again() {
+    fn the_lines_of_judged_records_are_kept() {
         let content = "{\"_id\":\"x\",\"text\":\"a\"}\r\n{\"title\":\"T\",\"_id\":\"d\\u0031\",\"text\":\" b\\n\"}";
         let (checked, _directory) = check_content(
             content.as_bytes(),
@@ -552,8 +523,7 @@ mod tests {
             &[("absent", true), ("d1", true)],
             1,
         );
-        assert_eq!(checked.places[0], None);
-        assert_eq!(checked.places[1].unwrap().line, 2);
+        assert_eq!(checked.judged_lines, [None, Some(2)]);
     }
 
     /// A corpus of every kind of trouble, larger than several blocks.
@@ -588,7 +558,7 @@ mod tests {
             let (more, _more) = check_content(&content, Role::Documents, &judged, threads);
             assert_eq!(more.content, one.content);
             assert_eq!((more.records, more.characters), (one.records, one.characters));
-            assert_eq!(more.places, one.places);
+            assert_eq!(more.judged_lines, one.judged_lines);
             assert_eq!(more.problems, one.problems);
         }
     }
@@ -597,12 +567,12 @@ mod tests {
     fn the_second_reading_sees_the_same_documents() {
         let (checked, directory) = check_content(&troubled_corpus(), Role::Documents, &[], 2);
         let characters = std::sync::atomic::AtomicU64::new(0);
-        let visit = |document: Document<'_>| {
+        let visit = |document: RecordText<'_>| {
             let count = document.text.chars().count() as u64;
             characters.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
             Ok(())
         };
-        checked.for_each_document(2, &visit).unwrap();
+        checked.for_each_record(2, &visit).unwrap();
         assert_eq!(characters.into_inner(), checked.characters);
 
         // The same size and the same times, one byte differs.
@@ -612,7 +582,7 @@ mod tests {
         let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"z", 1_000_000).unwrap();
         file.set_times(times).unwrap();
-        let outcome = checked.for_each_document(2, &|_| Ok(()));
+        let outcome = checked.for_each_record(2, &|_| Ok(()));
         assert!(
             matches!(outcome, Err(Error::Changed { what: "content", .. })),
             "{outcome:?}"

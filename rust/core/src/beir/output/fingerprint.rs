@@ -28,7 +28,7 @@ const BATCH: usize = 64;
 
 /// All documents of a corpus as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CorpusPrint {
+pub struct CorpusFingerprint {
     /// How many documents.
     pub documents: u64,
     /// Bytes of all texts.
@@ -40,7 +40,7 @@ pub struct CorpusPrint {
 
 /// A file as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilePrint {
+pub struct FileFingerprint {
     /// Its size in bytes.
     pub bytes: u64,
     /// Hash of its bytes.
@@ -49,14 +49,14 @@ pub struct FilePrint {
 
 /// What an output holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputPrint {
+pub struct OutputFingerprint {
     /// The documents.
-    pub corpus: CorpusPrint,
+    pub corpus: CorpusFingerprint,
     /// The files beside them, by name.
-    pub files: Vec<(String, FilePrint)>,
+    pub files: Vec<(String, FileFingerprint)>,
 }
 
-impl FilePrint {
+impl FileFingerprint {
     /// The fingerprint of a file with this content.
     #[must_use]
     pub fn of(content: &[u8], hash: HashName) -> Self {
@@ -98,7 +98,7 @@ impl CorpusHasher {
 
     /// The fingerprint of all that was added.
     #[must_use]
-    pub fn finish(self) -> CorpusPrint {
+    pub fn finish(self) -> CorpusFingerprint {
         let mut hasher = Hasher::new(self.name);
         let mut documents = 0;
         for list in self.lists {
@@ -107,7 +107,7 @@ impl CorpusHasher {
             documents += leaves.len() as u64;
             hasher.update(leaves.as_flattened());
         }
-        CorpusPrint {
+        CorpusFingerprint {
             documents,
             bytes: self.bytes.into_inner(),
             hash: hasher.finish(),
@@ -133,8 +133,8 @@ impl<W: Write> HashingWriter<W> {
     }
 
     /// The writer, and the fingerprint of all that was written.
-    pub fn finish(self) -> (W, FilePrint) {
-        let print = FilePrint {
+    pub fn finish(self) -> (W, FileFingerprint) {
+        let print = FileFingerprint {
             bytes: self.bytes,
             hash: self.hasher.finish(),
         };
@@ -168,9 +168,9 @@ pub struct ReadAgain {
 #[derive(Clone, Debug)]
 pub struct FoundCorpus {
     /// Its documents.
-    pub print: CorpusPrint,
+    pub fingerprint: CorpusFingerprint,
     /// Some of the entries that are no documents, as messages name them.
-    pub strangers: Vec<String>,
+    pub other_entries: Vec<String>,
 }
 
 /// Read all documents of `output` again on up to `threads` threads, and count them on the way.
@@ -185,8 +185,8 @@ pub fn read_corpus(
     stop: &Stop,
 ) -> Result<FoundCorpus, Error> {
     let root = output.join(CORPUS);
-    let (mut names, mut strangers) = (Vec::new(), Vec::new());
-    list(&root, "", true, &mut names, &mut strangers, stop)?;
+    let (mut names, mut other_entries) = (Vec::new(), Vec::new());
+    list(&root, "", true, &mut names, &mut other_entries, stop)?;
     let hasher = CorpusHasher::new(hash);
     let batches: Vec<&[String]> = names.chunks(BATCH).collect();
     parallel::map(batches.len(), threads, stop, |number| {
@@ -195,8 +195,8 @@ pub fn read_corpus(
             .try_for_each(|name| hash_document(&root, name, &hasher, counts, stop))
     })?;
     Ok(FoundCorpus {
-        print: hasher.finish(),
-        strangers,
+        fingerprint: hasher.finish(),
+        other_entries,
     })
 }
 
@@ -206,7 +206,7 @@ fn list(
     prefix: &str,
     may_descend: bool,
     names: &mut Vec<String>,
-    strangers: &mut Vec<String>,
+    other_entries: &mut Vec<String>,
     stop: &Stop,
 ) -> Result<(), Error> {
     let directory = root.join(prefix);
@@ -219,9 +219,9 @@ fn list(
         if kind.is_file() && entry.file_name().to_str().is_some() {
             names.push(name);
         } else if kind.is_dir() && may_descend {
-            list(root, &format!("{name}/"), false, names, strangers, stop)?;
-        } else if strangers.len() < KEPT {
-            strangers.push(quote(&name));
+            list(root, &format!("{name}/"), false, names, other_entries, stop)?;
+        } else if other_entries.len() < KEPT {
+            other_entries.push(quote(&name));
         }
     }
     Ok(())
@@ -241,11 +241,11 @@ fn hash_document(root: &Path, name: &str, hasher: &CorpusHasher, counts: &ReadAg
 mod tests {
     use super::*;
 
-    fn print_of(documents: &[(&str, &str)]) -> CorpusPrint {
+    fn print_of(documents: &[(&str, &str)]) -> CorpusFingerprint {
         print_by(HashName::Blake3, documents)
     }
 
-    fn print_by(hash: HashName, documents: &[(&str, &str)]) -> CorpusPrint {
+    fn print_by(hash: HashName, documents: &[(&str, &str)]) -> CorpusFingerprint {
         let hasher = CorpusHasher::new(hash);
         for (name, text) in documents {
             hasher.add(name, text.as_bytes());
@@ -308,10 +308,10 @@ mod tests {
         for threads in [1, 3] {
             let counts = ReadAgain::default();
             let found = read_corpus(directory.path(), HashName::Blake3, threads, &counts, &Stop::default()).unwrap();
-            assert_eq!(found.print, print_of(&expected));
+            assert_eq!(found.fingerprint, print_of(&expected));
             let counted = (counts.documents.into_inner(), counts.bytes.into_inner());
-            assert_eq!(counted, (found.print.documents, found.print.bytes));
-            assert_eq!(found.strangers, ["'link.txt'"]);
+            assert_eq!(counted, (found.fingerprint.documents, found.fingerprint.bytes));
+            assert_eq!(found.other_entries, ["'link.txt'"]);
         }
         let stop = Stop::default();
         stop.request();

@@ -1,19 +1,21 @@
 //! What an output holds, and where.
 
-/// What a published output holds, in the order of publication: judgments come last, since they name the documents.
+/// The directory of the documents.
 pub const CORPUS: &str = "corpus";
-/// See [`CORPUS`].
+/// The judgments; published last, since they name the documents.
 pub const JUDGMENTS: &str = "judgments.jsonl";
-
 /// The names of mapped identifiers.
 pub const ID_MAP: &str = "id-map.parquet";
-/// What the dataset was made of.
-pub const PROVENANCE: &str = "adaptation.json";
+/// The record of what the dataset was made of.
+pub const RECORD: &str = "adaptation.json";
 
-/// The files that a run replaces, or removes where it writes none: they tell about another corpus.
-pub const FILES: [&str; 3] = [JUDGMENTS, ID_MAP, PROVENANCE];
+/// The files that a run replaces, or removes where it writes none: they are about another corpus.
+pub const FILES: [&str; 3] = [JUDGMENTS, ID_MAP, RECORD];
 
-/// Where documents stand below `corpus`.
+/// What the name of a staging directory ends with; all of it where it is inside the output.
+pub const STAGING_SUFFIX: &str = ".groundkit-staging";
+
+/// How documents are laid out below [`CORPUS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// All in one directory.

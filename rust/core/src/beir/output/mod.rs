@@ -3,7 +3,10 @@
 pub mod adapt;
 pub mod capacity;
 pub mod fingerprint;
+pub mod handle;
+mod journal;
 pub mod judgments;
 pub mod layout;
+pub mod obstacles;
 pub mod staging;
-pub(crate) mod system_calls;
+mod system_calls;

@@ -94,8 +94,3 @@ pub fn fchmod(file: impl AsFd, mode: Mode) -> Result<()> {
 pub fn fchown(file: impl AsFd, owner: Uid, group: Gid) -> Result<()> {
     retry_on_intr(|| rustix::fs::fchown(&file, Some(owner), Some(group)))
 }
-
-/// See write(2).
-pub fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
-    retry_on_intr(|| rustix::io::write(&file, bytes))
-}
