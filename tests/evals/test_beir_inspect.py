@@ -137,7 +137,18 @@ def test_a_refusal_is_a_screenful_with_a_count_and_a_remedy(tmp_path: Path) -> N
     assert "invalid JSON in corpus.jsonl line 1502" in lines[10]
     assert lines[11] == "  ... and 1,491 more"
     assert 'document_ids="map"' in lines[12]
-    assert (len(lines), error.problem_count, error.problems) == (13, 1_501, inspection.problems)
+    assert lines[13] == "Causes and remedies: docs/refusals.md #unsafe_document_id #invalid_json"
+    assert (len(lines), error.problem_count, error.problems) == (14, 1_501, inspection.problems)
+
+
+def test_dropping_unknown_documents_is_advised_only_where_the_whole_corpus_was_read(tmp_path: Path) -> None:
+    whole = inspect_beir_dataset(write_files(tmp_path, qrels=f"{QRELS}q1\td2\t1\n"))
+    assert whole.problems[0].message.endswith("'d2' is not in corpus.jsonl")
+    assert 'unknown_documents="drop"' in str(make_refusal(whole))
+    corpus = f'{CORPUS}{{"id": "d2", "text": "B"}}\nd2\n'
+    partial = inspect_beir_dataset(write_files(tmp_path, corpus=corpus, qrels=f"{QRELS}q1\td2\t1\n"))
+    assert partial.problems[-1].message.endswith("'d2' is not in corpus.jsonl, where 2 rows could not be read")
+    assert "unknown_documents" not in str(make_refusal(partial))
 
 
 def test_no_message_carries_control_characters_or_endless_identifiers(tmp_path: Path) -> None:

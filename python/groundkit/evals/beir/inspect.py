@@ -5,12 +5,12 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from groundkit._native import CheckedFile, Dataset, QrelsFile, check_records, read_qrels
 from groundkit.errors import EvalError
 from groundkit.evals.beir.models import STRICT, BeirInspection, BeirPolicy, PolicyCounts
-from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, Problems
+from groundkit.evals.beir.refusal import CORPUS_FILE, QUERIES_FILE, UNREAD_ROWS, Problems
 from groundkit.evals.files import describe_reason
 from groundkit.evals.fork import using_polars
 from groundkit.evals.progress import ProgressOption, Report, Watch, open_progress
@@ -164,14 +164,9 @@ def check_dataset(
     if qrels:
         problems.add_native(qrels_name, qrels)
         _add_qrels_problems(problems, qrels_name, rows, distinct, policy)
-        unknown_documents = absent_documents.clear() if policy.unknown_documents == "drop" else absent_documents
-        for absent, kind, what, file in (
-            (unknown_documents, "missing_document", "documents", CORPUS_FILE),
-            (absent_queries, "missing_query", "queries", QUERIES_FILE),
-        ):
-            for identifier, line in problems.add_rows(kind, absent.filter("relevant"), "id", "line"):
-                message = f"BEIR qrels reference missing {what}: {quote(identifier)} is not in {file}"
-                problems.keep(kind, qrels_name, line, message)
+        if policy.unknown_documents == "refuse":
+            _add_missing(problems, "missing_document", qrels_name, absent_documents, corpus)
+        _add_missing(problems, "missing_query", qrels_name, absent_queries, queries)
         # Rows that could not be read may be the relevant ones.
         if relevant.is_empty() and not qrels.problem_counts.keys() & {
             "not_utf8",
@@ -275,6 +270,25 @@ def _add_qrels_problems(
             f"and grade {first_grade} on line {first_line}"
         )
         problems.keep("conflicting_grades", name, line, message)
+
+
+def _add_missing(
+    problems: Problems,
+    kind: Literal["missing_document", "missing_query"],
+    qrels_name: str,
+    absent: "pl.DataFrame",
+    checked: CheckedFile | None,
+) -> None:
+    """Add what relevant rows name and the file that was checked lacks."""
+    if checked is None:
+        return
+    what = "documents" if kind == "missing_document" else "queries"
+    unread = sum(count for name, count in checked.problem_counts.items() if name in UNREAD_ROWS)
+    rows = "1 row" if unread == 1 else f"{unread:,} rows"
+    where = f"{checked.name}, where {rows} could not be read" if unread else checked.name
+    for identifier, line in problems.add_rows(kind, absent.filter("relevant"), "id", "line"):
+        message = f"BEIR qrels reference missing {what}: {quote(identifier)} is not in {where}"
+        problems.keep(kind, qrels_name, line, message)
 
 
 def _resolve_source(source: str | os.PathLike[str]) -> Path:

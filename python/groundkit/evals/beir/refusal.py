@@ -1,13 +1,13 @@
 """Problems as they are found, and the error that tells them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from groundkit._native import CheckedFile, QrelsFile
 from groundkit.errors import EvalError
 from groundkit.evals.beir.models import BeirInspection
-from groundkit.evals.beir.problem import BeirProblem
+from groundkit.evals.beir.problem import REFUSALS_PAGE, BeirProblem, ProblemKind
 from groundkit.evals.quoting import quote_path
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _KEPT_PROBLEMS: Final = 100
 _SHOWN_PROBLEMS: Final = 10
 
 # What a `BeirPolicy` can do about a kind of problem.
-_REMEDIES: Final = {
+_REMEDIES: Final[Mapping[ProblemKind, str]] = {
     "unsafe_document_id": 'document_ids="map"',
     "long_document_id": 'document_ids="map"',
     "device_document_id": 'document_ids="map"',
@@ -34,25 +34,30 @@ _REMEDIES: Final = {
     "missing_document": 'unknown_documents="drop"',
 }
 
+# A row of one of these kinds could not be read, and may be what another row refers to.
+UNREAD_ROWS: Final[frozenset[ProblemKind]] = frozenset(
+    ("not_utf8", "invalid_json", "not_an_object", "repeated_field", "lone_surrogate", "missing_id")
+)
+
 
 @dataclass
 class Problems:
     """Problems as they are found: the first ones of every kind in every file, and counts."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[ProblemKind, int] = field(default_factory=dict)
     kept: list[BeirProblem] = field(default_factory=list)
 
-    def count(self, kind: str, count: int) -> None:
+    def count(self, kind: ProblemKind, count: int) -> None:
         """Count problems of a kind, kept or not."""
         if count:
             self.counts[kind] = self.counts.get(kind, 0) + count
 
-    def keep(self, kind: str, file: str, line: int | None, message: str) -> None:
+    def keep(self, kind: ProblemKind, file: str, line: int | None, message: str) -> None:
         """Keep a problem that is counted already; file and line are put before the message."""
         place = f"{file} line {line}" if line is not None else file
         self.kept.append(BeirProblem(kind=kind, file=file, line=line, message=f"{place}: {message}"))
 
-    def add_rows(self, kind: str, rows: "pl.DataFrame", *columns: str) -> list[tuple[Any, ...]]:
+    def add_rows(self, kind: ProblemKind, rows: "pl.DataFrame", *columns: str) -> list[tuple[Any, ...]]:
         """Count all rows and return the columns of those whose problems are kept."""
         self.count(kind, rows.height)
         return rows.head(_KEPT_PROBLEMS).select(columns).rows()
@@ -65,7 +70,7 @@ class Problems:
     def add_native(self, file: str, checked: CheckedFile | QrelsFile) -> None:
         """Take over what a native reader found in a file."""
         for kind, count in checked.problem_counts.items():
-            self.count(kind, count)
+            self.count(cast("ProblemKind", kind), count)
         for problem in checked.problems:
             self.kept.append(BeirProblem(kind=problem.kind, file=file, line=problem.line, message=problem.message))
 
@@ -100,9 +105,15 @@ def make_refusal(inspection: BeirInspection) -> EvalError:
     lines += [f"  {problem.message}" for problem in shown]
     if count > len(shown):
         lines.append(f"  ... and {count - len(shown):,} more")
-    remedies = [remedy for kind, remedy in _REMEDIES.items() if kind in inspection.problem_counts]
+    found = set(inspection.problem_counts)
+    if found & UNREAD_ROWS:
+        # Dropping what refers to a row that could not be read would lose more than is lost.
+        found.discard("missing_document")
+    remedies = [remedy for kind, remedy in _REMEDIES.items() if kind in found]
     if remedies:
         lines.append("BeirPolicy options that resolve some of this: " + ", ".join(dict.fromkeys(remedies)))
+    kinds = dict.fromkeys(problem.kind for problem in shown)
+    lines.append(f"Causes and remedies: {REFUSALS_PAGE} {' '.join(f'#{kind}' for kind in kinds)}")
     return EvalError("\n".join(lines), problems=inspection.problems, problem_count=count)
 
 
