@@ -8,6 +8,7 @@ import warnings
 from collections import UserDict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,6 +20,7 @@ import reference
 import scipy.stats
 from datasets import REAL_REPORT
 from groundkit.errors import EvalError
+from groundkit.evals.p_values import is_significant
 from groundkit.evals.progress import SweepProgress
 from groundkit.evals.schema import load_report
 from groundkit.evals.significance import BootstrapResult, MetricName, compare_report_stages, paired_bootstrap
@@ -222,6 +224,39 @@ def test_holm_and_benjamini_hochberg_adjust_the_sign_flip_levels_of_a_family() -
         assert [row.p_value_holm for row in rows] == holm(levels)
         assert [row.p_value_benjamini_hochberg for row in rows] == benjamini_hochberg(levels)
         assert {row.family_size for row in rows} == {10}
+
+
+def directions(result: SweepResult) -> dict[tuple[str, str, str], SweepRow]:
+    return {(row.baseline, row.candidate, row.dataset): row for row in result.rows}
+
+
+@pytest.mark.parametrize("family", ["dataset", "all"])
+def test_a_pair_compared_in_both_directions_counts_once(family: Any) -> None:
+    scores = {"x": simulated(3, 60, seed=1), "y": simulated(3, 60, seed=2)}
+    both = compare_systems(scores, baseline=["s0", "s1"], family=family)
+    once = directions(compare_systems(scores, family=family))
+    assert len(both.rows) == 8
+    for row in both.rows:
+        single = once.get((row.baseline, row.candidate, row.dataset)) or once[row.candidate, row.baseline, row.dataset]
+        assert row.family_size == single.family_size == (3 if family == "dataset" else 6)
+        for field in ("two_sided", "sign_flip", "t", "holm", "benjamini_hochberg", "max_t"):
+            assert getattr(row, f"p_value_{field}") == getattr(single, f"p_value_{field}"), field
+    once_averaged = {frozenset((row.baseline, row.candidate)): row for row in compare_systems(scores).averages}
+    assert len(both.averages) == 4
+    for average in both.averages:
+        expected = once_averaged[frozenset((average.baseline, average.candidate))]
+        for name in ("p_value_two_sided", "p_value_holm", "p_value_benjamini_hochberg"):
+            assert getattr(average, name) == getattr(expected, name)
+
+
+@pytest.mark.parametrize("level", ["0.5", "0.7", "0.8", "0.9", "0.95", "0.99", "0.999", "0.9999", "0.683"])
+@pytest.mark.parametrize("factor", [1, 3, 7, 11])
+def test_a_p_value_at_the_threshold_is_significant(level: str, factor: int) -> None:
+    # What Holm's method makes of a p-value that is, in exact arithmetic, a share of the threshold.
+    threshold = 1 - Decimal(level)
+    adjusted = factor * float(threshold / factor)
+    assert is_significant(adjusted, float(level))
+    assert not is_significant(float(threshold) * (1.0 + 1e-9), float(level))
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))
@@ -458,6 +493,11 @@ def test_systems_without_a_common_query_are_refused() -> None:
         ({"tests": ["z"]}, "unknown test 'z'"),
         ({"baseline": "s9"}, "baseline 's9'"),
         ({"baseline": []}, "baseline is empty"),
+        ({"tests": "max_t"}, r"list of tests, not the single string 'max_t'; write \['max_t'\]"),
+        ({"nesting": "deep"}, "unknown nesting 'deep'"),
+        ({"threads": 0}, "threads must be positive, or -1 for all cores"),
+        ({"threads": -2}, "threads must be positive, or -1 for all cores"),
+        ({"seed": 10**4300}, "seed has more than 4,300 digits"),
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -465,10 +505,21 @@ def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], message: 
         compare_systems(simulated(2, 5), **arguments)
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, 1.7e308, 10**400])
-def test_scores_must_be_finite(score: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"), [("baseline", 3), ("baseline", [["s0"]]), ("executor", 3), ("threads", 1.5), ("tests", 3)]
+)
+def test_arguments_of_another_type_are_a_type_error(name: str, value: Any) -> None:
+    with pytest.raises(TypeError):
+        compare_systems(simulated(2, 5), **{name: value})
+
+
+def test_all_cores_can_be_asked_for_as_joblib_does() -> None:
+    assert compare_systems(simulated(2, 5), threads=-1) == compare_systems(simulated(2, 5))
+
+
+def test_sums_of_scores_must_be_finite() -> None:
     scores = simulated(3, 5)
-    scores["s2"]["mrr"]["q0001"] = score
+    scores["s2"]["mrr"]["q0001"] = 1.7e308
     with pytest.raises(EvalError, match=r"finite.*'s2'"):
         compare_systems(scores)
 
@@ -551,7 +602,7 @@ def test_a_local_dask_cluster_gives_the_same_bits(by_itself: SweepResult) -> Non
 
 def test_an_error_in_an_executor_is_the_same_error() -> None:
     scores = datasets()
-    scores["y"]["s1"]["mrr"]["q0001"] = math.inf
+    scores["y"]["s1"]["mrr"]["q0001"] = 1.7e308
     with ThreadPoolExecutor(1) as pool, pytest.raises(EvalError, match="'y' are not"):
         compare_systems(scores, executor=pool)
 

@@ -15,6 +15,9 @@ __all__ = [
     "require_choice",
     "require_choices",
     "require_confidence_level",
+    "require_digits",
+    "require_name",
+    "require_printable_seed",
     "require_resamples",
     "require_seed",
     "require_threads",
@@ -22,6 +25,12 @@ __all__ = [
 
 # More threads than that are of no use to anybody, and some systems refuse to start them.
 _MAXIMUM_THREADS = 1024
+
+# Beyond this many decimal places a double has nothing to tell.
+_MAXIMUM_DIGITS = 17
+
+# Python neither prints nor parses integers with more decimal digits, unless it is told to.
+_MAXIMUM_SEED_DIGITS = 4300
 
 
 def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
@@ -72,6 +81,45 @@ def require_choices(name: str, values: object, choices: Iterable[str]) -> tuple[
     return tuple(dict.fromkeys(listed))
 
 
+def require_name(what: str, name: object) -> str:
+    """Check a name that a result shows.
+
+    Args:
+        what: What it names, such as ``system``.
+        name: The name.
+
+    Returns:
+        The name.
+
+    Raises:
+        EvalError: It cannot be written as UTF-8, so that no result that shows it could be saved.
+        TypeError: It is no string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a {what} must be a string, not {quote(name)} of type {type(name).__name__}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise EvalError(
+            f"the name of {what} {quote(name)} contains a lone surrogate, which no file can hold; "
+            "decode names as UTF-8, or rename it"
+        ) from None
+    return name
+
+
+def require_digits(digits: SupportsIndex) -> int:
+    """Return a number of decimal places.
+
+    Raises:
+        EvalError: It is negative, or more than a double has.
+        TypeError: It is no integer.
+    """
+    count = int(operator.index(digits))
+    if not 0 <= count <= _MAXIMUM_DIGITS:
+        raise EvalError(f"digits must be between 0 and {_MAXIMUM_DIGITS}, got {show_integer(count)}")
+    return count
+
+
 def require_resamples(resamples: SupportsIndex) -> int:
     """Return the number of resamples as an integer.
 
@@ -114,6 +162,22 @@ def require_seed(seed: SupportsIndex) -> int:
         TypeError: It is no integer.
     """
     return int(operator.index(seed))
+
+
+def require_printable_seed(seed: SupportsIndex) -> int:
+    """Return the seed of a result that is meant to be saved as text.
+
+    Raises:
+        EvalError: It has more digits than Python prints and parses.
+        TypeError: It is no integer.
+    """
+    value = require_seed(seed)
+    if abs(value) >= 10**_MAXIMUM_SEED_DIGITS:
+        raise EvalError(
+            f"seed has more than {_MAXIMUM_SEED_DIGITS:,} digits ({show_integer(value)}), so that no result could be "
+            "saved with it; any smaller integer will do"
+        )
+    return value
 
 
 def encode_seed(seed: int) -> bytes:

@@ -5,8 +5,6 @@ missing or reordered query raises instead of turning into an unpaired comparison
 so no result depends on the order of calls, on threads or on the machine.
 """
 
-import numbers
-from array import array
 from collections.abc import Mapping
 from typing import Literal, SupportsIndex, get_args
 
@@ -18,6 +16,7 @@ from groundkit.evals.arguments import (
     encode_seed,
     require_choice,
     require_confidence_level,
+    require_name,
     require_resamples,
     require_seed,
 )
@@ -25,6 +24,7 @@ from groundkit.evals.model import FrozenModel
 from groundkit.evals.p_values import bootstrap_p_value, excludes_zero
 from groundkit.evals.quoting import quote, quote_first
 from groundkit.evals.schema import EvalReport, QueryResult, StageName
+from groundkit.evals.score_values import convert_scores
 
 __all__ = ["BootstrapResult", "MetricName", "compare_report_stages", "paired_bootstrap"]
 
@@ -123,8 +123,7 @@ def paired_bootstrap(
     """
     require_choice("metric", metric, get_args(MetricName))
     for name in (baseline_name, candidate_name):
-        if not isinstance(name, str):
-            raise TypeError(f"a system's name must be a string, not {type(name).__name__}")
+        require_name("system", name)
     resample_count = require_resamples(resamples)
     seed_value = require_seed(seed)
     level = require_confidence_level(confidence_level)
@@ -132,8 +131,8 @@ def paired_bootstrap(
     candidate = _read(candidate_scores)
     query_ids = _pair(baseline, candidate)
     comparison = _native.paired_bootstrap(
-        _as_floats(baseline, query_ids),
-        _as_floats(candidate, query_ids),
+        convert_scores([baseline[query_id] for query_id in query_ids], query_ids, f" of {quote(baseline_name)}"),
+        convert_scores([candidate[query_id] for query_id in query_ids], query_ids, f" of {quote(candidate_name)}"),
         resamples=resample_count,
         seed=encode_seed(seed_value),
         confidence_level=level,
@@ -250,19 +249,6 @@ def _stage_scores(stage: StageName, queries: list[QueryResult], metric: MetricNa
             )
         scores[query.query_id] = getattr(query.metrics, field)
     return scores
-
-
-def _as_floats(scores: dict[str, float], query_ids: list[str]) -> "array[float]":
-    values = [scores[query_id] for query_id in query_ids]
-    for kind in set(map(type, values)):
-        # numpy's complex numbers have a __float__, which drops a part of them.
-        if issubclass(kind, numbers.Complex) and not issubclass(kind, numbers.Real):
-            raise TypeError(f"a score must be a real number, not {kind.__name__}")
-    # An array converts by __float__ and __index__ alone: numpy scalars pass, strings and None do not.
-    try:
-        return array("d", values)
-    except (OverflowError, ValueError) as error:
-        raise EvalError(f"paired bootstrap scores must be finite: {error}") from None
 
 
 def _not_finite(baseline: dict[str, float], candidate: dict[str, float], query_ids: list[str]) -> str:

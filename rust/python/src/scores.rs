@@ -53,7 +53,7 @@ impl ScoreReader {
     }
 
     /// The scores in the order of `query_ids`, as native doubles; none where keys are others or elsewhere, or where a
-    /// value is no plain number.
+    /// value is no plain finite number.
     fn read<'py>(&self, py: Python<'py>, scores: &Bound<'py, PyDict>) -> Option<Bound<'py, PyBytes>> {
         if scores.len() != self.ends.len() {
             return None;
@@ -78,10 +78,11 @@ fn exact_str<'a, 'py>(key: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyStr
     key.cast_exact::<PyString>().ok()
 }
 
-/// A float or an integer, but none of a class of its own.
+/// A finite float or integer, but none of a class of its own.
 fn number(value: &Bound<'_, PyAny>) -> Option<f64> {
-    match value.cast_exact::<PyFloat>() {
-        Ok(float) => Some(float.value()),
-        Err(_) => value.cast_exact::<PyInt>().ok()?.extract().ok(),
-    }
+    let number = match value.cast_exact::<PyFloat>() {
+        Ok(float) => float.value(),
+        Err(_) => value.cast_exact::<PyInt>().ok()?.extract().ok()?,
+    };
+    number.is_finite().then_some(number)
 }

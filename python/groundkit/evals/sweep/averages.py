@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from groundkit import _native
 from groundkit.evals.p_values import bootstrap_p_value, excludes_zero, monte_carlo_error, smaller_tail
 from groundkit.evals.sweep.models import AverageRow, SweepRow
-from groundkit.evals.sweep.multiplicity import benjamini_hochberg, holm
+from groundkit.evals.sweep.multiplicity import adjust_once_per_pair
 from groundkit.evals.sweep.plan import Settings, Task
 
 __all__ = ["make_averages"]
@@ -65,8 +65,10 @@ def make_averages(tasks: list[Task], rows: list[SweepRow], settings: Settings) -
         )
         for key, (_, _, non_positive, non_negative) in found.items()
     }
-    p_values = [p_value for _, p_value in tails.values()]
-    adjusted = zip(holm(p_values), benjamini_hochberg(p_values), strict=True)
+    adjusted = adjust_once_per_pair(
+        [p_value for _, p_value in tails.values()],
+        [(frozenset((baseline, candidate)), metric) for baseline, candidate, metric in tails],
+    )
     for (key, (tail, p_value)), (by_holm, by_rate) in zip(tails.items(), adjusted, strict=True):
         low, high, _, _ = found[key]
         baseline, candidate, metric = key

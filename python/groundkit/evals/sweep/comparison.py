@@ -12,15 +12,15 @@ from groundkit.evals.arguments import (
     require_choice,
     require_choices,
     require_confidence_level,
+    require_printable_seed,
     require_resamples,
-    require_seed,
     require_threads,
 )
 from groundkit.evals.progress import SweepProgressOption, open_sweep_progress
 from groundkit.evals.quoting import quote_first
 from groundkit.evals.schema import EvalReport
 from groundkit.evals.sweep.averages import make_averages
-from groundkit.evals.sweep.models import Family, Missing, Test
+from groundkit.evals.sweep.models import Family, Missing, Nesting, Test
 from groundkit.evals.sweep.plan import Settings, plan_tasks
 from groundkit.evals.sweep.result import SweepResult
 from groundkit.evals.sweep.rows import NOTE_CONSTANT, choose_adjusted_test, make_rows
@@ -42,6 +42,7 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
     seed: SupportsIndex = 7,
     confidence_level: float = 0.95,
     missing: Missing = "refuse",
+    nesting: Nesting = "metric",
     family: Family = "dataset",
     tests: Collection[Test] = ("sign_flip", "t", "max_t"),
     averages: bool = True,
@@ -64,6 +65,8 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
         missing: What to do where two systems were not scored on the same queries: ``refuse``; count a score of ``zero``
             for every query that any system has in that metric; or ``intersect``, which compares two systems on the
             queries that both have.
+        nesting: What nested mappings have directly below a system: ``metric``, or ``query`` for
+            ``{system: {query_id: {metric: score}}}``, as pytrec_eval gives for each system.
         family: Comparisons that are adjusted for together: all of one ``dataset``, all of one dataset and ``metric``,
             or ``all``.
         tests: Tests to run beside the bootstrap, which is always run. ``max_t`` costs a fifth more, ``sign_flip`` as
@@ -103,18 +106,21 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
         T. Sakai, "Laboratory Experiments in Information Retrieval", 2018.
     """
     thread_count = require_threads(threads)
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
     settings = Settings(
         resamples=require_resamples(resamples),
-        seed=require_seed(seed),
+        seed=require_printable_seed(seed),
         confidence_level=require_confidence_level(confidence_level),
         tests=frozenset(cast("tuple[Test, ...]", require_choices("test", tests, get_args(Test)))),
         threads=1 if thread_count is None and executor is not None else thread_count,
     )
+    require_choice("nesting", nesting, get_args(Nesting))
     require_choice("missing", missing, get_args(Missing))
     require_choice("family", family, get_args(Family))
     if baseline is None and isinstance(scores, EvalReport):
         baseline = report_baseline(scores)
-    tables = read_scores(scores)
+    tables = read_scores(scores, nesting=nesting)
     systems = list(dict.fromkeys(itertools.chain.from_iterable(table.rows for table in tables)))
     baselines = None if baseline is None else _read_baselines(baseline, systems)
     tasks = plan_tasks(tables, baselines, settings, missing=missing, family=family)
@@ -139,7 +145,11 @@ def compare_systems(  # noqa: PLR0913 - keyword-only choices with defaults
 
 
 def _read_baselines(baseline: str | Sequence[str], systems: list[str]) -> list[str]:
-    baselines = [baseline] if isinstance(baseline, str) else list(dict.fromkeys(baseline))
+    names = [baseline] if isinstance(baseline, str) else list(baseline)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a baseline must be the name of a system, not {type(name).__name__}")
+    baselines = list(dict.fromkeys(names))
     unknown = [name for name in baselines if name not in systems]
     if unknown or not baselines:
         raise EvalError(

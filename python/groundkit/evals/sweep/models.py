@@ -6,10 +6,13 @@ from pydantic import Field
 
 from groundkit.evals.model import FrozenModel
 
-__all__ = ["AdjustedTest", "AverageRow", "Family", "Missing", "SweepContent", "SweepRow", "Test", "Verdict"]
+__all__ = ["AdjustedTest", "AverageRow", "Family", "Missing", "Nesting", "SweepContent", "SweepRow", "Test", "Verdict"]
 
 Missing = Literal["refuse", "zero", "intersect"]
 """What to do about queries on which only one of two systems was scored."""
+
+Nesting = Literal["metric", "query"]
+"""What nested mappings of scores have directly below a system."""
 
 Family = Literal["dataset", "metric", "all"]
 """The comparisons whose p-values are adjusted together."""
@@ -63,7 +66,7 @@ class SweepRow(FrozenModel):
         t_statistic: Statistic of the paired t-test; zero where all deltas are equal.
         p_value_t: Its p-value; one where all deltas are equal.
         family: The family that the adjusted p-values are for.
-        family_size: Comparisons in that family.
+        family_size: Comparisons in that family; a pair that is compared in both directions counts once.
         p_value_holm: Holm's adjusted p-value, of the test that `SweepResult.adjusted_test` names.
         p_value_benjamini_hochberg: Benjamini and Hochberg's, of the same test.
         p_value_max_t: Adjusted p-value of the step-down max-T method.

@@ -1,8 +1,8 @@
 """Adjust p-values for the number of comparisons that were made."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
-__all__ = ["benjamini_hochberg", "holm"]
+__all__ = ["adjust_once_per_pair", "benjamini_hochberg", "holm"]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -53,3 +53,23 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
         least = min(least, len(p_values) * p_values[position] / rank)
         adjusted[position] = least
     return adjusted
+
+
+def adjust_once_per_pair(p_values: Sequence[float], pairs: Sequence[Hashable]) -> list[tuple[float, float]]:
+    """Adjust the p-values of a family in which a pair may be compared in both directions.
+
+    Both directions are one comparison: they have the same p-value and count once.
+
+    Args:
+        p_values: p-values of one family.
+        pairs: What each compares, equal for both directions.
+
+    Returns:
+        The p-values as Holm and as Benjamini and Hochberg adjust them, in the same order.
+    """
+    by_pair: dict[Hashable, float] = {}
+    for pair, p_value in zip(pairs, p_values, strict=True):
+        by_pair.setdefault(pair, p_value)
+    once = list(by_pair.values())
+    adjusted = dict(zip(by_pair, zip(holm(once), benjamini_hochberg(once), strict=True), strict=True))
+    return [adjusted[pair] for pair in pairs]

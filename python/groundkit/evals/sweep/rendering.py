@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from groundkit.errors import EvalError
 from groundkit.evals.arguments import require_choice
+from groundkit.evals.p_values import is_significant, significance_level
 from groundkit.evals.quoting import quote, quote_first
 from groundkit.evals.sweep.models import SweepContent, SweepRow, Verdict
 
@@ -38,7 +39,7 @@ def verdict_of(row: SweepRow, by: Verdict) -> bool:
     p_value = p_values[by]
     if p_value is None:
         raise EvalError(f"the sweep did not run the test for {by!r}; add it to its tests")
-    return p_value <= 1.0 - row.confidence_level
+    return is_significant(p_value, row.confidence_level)
 
 
 def group_of_best(result: SweepContent, *, metric: str, dataset: str | None, by: Verdict) -> tuple[str, ...]:
@@ -117,7 +118,8 @@ def _tabulate(result: SweepContent, by: Verdict) -> _Table:
     named = "; ".join(f"{letter}: {baseline}" for baseline, letter in letters.items())
     legend = (
         f"Means; best of a column in bold. A letter marks a system that scores higher than its baseline ({named}), a "
-        f"letter after a minus one that scores lower: {words}{family}, level {1.0 - row.confidence_level:.3g}; "
+        f"letter after a minus one that scores lower: {words}{family}, "
+        f"level {significance_level(row.confidence_level):.3g}; "
         f"{_counts(result)} queries, {row.resamples} resamples, seed {row.seed}."
     )
     if any(row.notes for row in result.rows):

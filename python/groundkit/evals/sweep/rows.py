@@ -7,7 +7,7 @@ from typing import Any
 from groundkit import _native
 from groundkit.evals.p_values import bootstrap_p_value, excludes_zero, monte_carlo_error, smaller_tail
 from groundkit.evals.sweep.models import AdjustedTest, SweepRow, Test
-from groundkit.evals.sweep.multiplicity import benjamini_hochberg, holm
+from groundkit.evals.sweep.multiplicity import adjust_once_per_pair
 from groundkit.evals.sweep.plan import Settings, Task
 from groundkit.evals.sweep.tasks import TaskResult
 
@@ -50,13 +50,14 @@ def make_rows(tasks: list[Task], results: list[TaskResult], settings: Settings) 
     for fields in partial:
         by_family.setdefault(fields["family"], []).append(fields)
     for members in by_family.values():
-        p_values = [fields[_P_VALUE_OF_TEST[test]] for fields in members]
-        for fields, by_holm, by_rate in zip(members, holm(p_values), benjamini_hochberg(p_values), strict=True):
-            fields |= {
-                "family_size": len(members),
-                "p_value_holm": by_holm,
-                "p_value_benjamini_hochberg": by_rate,
-            }
+        pairs = [
+            (fields["dataset"], fields["metric"], frozenset((fields["baseline"], fields["candidate"])))
+            for fields in members
+        ]
+        size = len(set(pairs))
+        adjusted = adjust_once_per_pair([fields[_P_VALUE_OF_TEST[test]] for fields in members], pairs)
+        for fields, (by_holm, by_rate) in zip(members, adjusted, strict=True):
+            fields |= {"family_size": size, "p_value_holm": by_holm, "p_value_benjamini_hochberg": by_rate}
     for fields in partial:
         yield SweepRow(**fields)
 
